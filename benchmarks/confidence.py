@@ -31,7 +31,7 @@ from scipy.io import loadmat
 import versions
 from contone import CumulativeMass
 from contone.augment.confidence import confidence_graph
-from contone.augment.simplex_qp import Programme, minimise_on_simplices, optimality
+from contone.augment.simplex_qp import Programme, _certificate, _half_gradient, _Point, minimise_on_simplices
 from contone.numerics.graphs import nearest_neighbours
 from contone.numerics.simplex import project_masked_simplex
 
@@ -184,7 +184,7 @@ def measure(problem: Programme, solve: Solver) -> Result:
         best = min(best, time.process_time() - start)
         repeats += 1
     F = project_masked_simplex(F, problem.mask)
-    objective, gap = optimality(problem, F)
+    objective, gap = _certificate(problem, _Point(F, _half_gradient(problem, F)))
     return Result(best, objective, gap / objective)
 
 

@@ -37,6 +37,7 @@ from contone.backends.torch import neighbours as neighbours_torch
 from contone.backends.torch import screen
 from contone.backends.torch.graph import TorchGraph
 from contone.enhance.rectified import RectifiedSoftmax
+from contone.numerics import graphs
 
 FEATURES, LABELS, NEIGHBOURS = 24, 8, 10
 SIZES = [
@@ -54,7 +55,7 @@ METHODS: dict[str, Callable[[], Any]] = {
     "Inversion": Inversion,
 }
 STEPS: dict[str, list[tuple[Any, str]]] = {
-    "search": [(confidence, "local_neighbours")],
+    "search": [(graphs, "local_neighbours")],
     "graph": [(confidence, "confidence_graph")],
     "confidence": [(confidence, "minimise_on_simplices")],
     "components": [(TorchGraph, "connected_components"), (confidence, "_settle_flat_directions")],

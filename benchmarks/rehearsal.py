@@ -192,16 +192,21 @@ def labels_cell(stem: str, seed: int, name: str, options: argparse.Namespace) ->
     }  # fmt: skip
 
 
+def spread(D: np.ndarray) -> float:
+    """Root mean square of the centred logarithms of degrees D (n, q)."""
+    Z = np.log(D)
+    return float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True)))))
+
+
 def told_by(rehearsal: Rehearsal, D: np.ndarray) -> dict:
     """What the rehearsal says of itself, beside the KL of the uniform distribution and the spread of the truth."""
-    Z = np.log(np.maximum(D, 1e-3))  # as benchmarks/inversion.py measures it: zeros would be all of it
     return {
         "rows": len(D),
         "uniform": kl(D, np.full_like(D, 1.0 / D.shape[1])),
-        "true_spread": float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True))))),
+        "true_spread": spread(np.maximum(D, 1e-3)),  # as benchmarks/inversion.py measures it: zeros would be all of it
         "spread": rehearsal.model.spread_,
         "spread_deviation": rehearsal.model.spread_deviation_,
-        "replicate_spreads": [r.spread for r in rehearsal.replicates],
+        "replicate_spreads": [spread(np.maximum(r.distributions, 1e-300)) for r in rehearsal.replicates],
         "warnings": list(rehearsal.warnings),
     }
 

@@ -77,8 +77,11 @@ USAGE_ERROR = 4
 """Of pytest."""
 CLUSTERS = "not worker and not client_never and not dask_runs"
 """Not those that start a cluster, whose workers wait forever in a fork."""
-WAIT = 6
-"""Seconds of the clock for every CPU second that is allowed: a test may wait for what never comes."""
+WAIT = 15
+"""Seconds of the clock for every CPU second that is allowed: a test may wait for what never comes, and others compute,
+too."""
+COMPILING = 60
+"""CPU seconds more where numba compiles everything anew: what is killed for that would pass for noticed."""
 BESIDE = ("measures", "models", "limits", "pipeline", "train", "testing")
 """Files beside the rooms, each a room of its own here."""
 
@@ -386,7 +389,7 @@ def judge(fault: Fault, tests: list[str], seconds: float) -> str:
         # Another second for every fault: what Python and numba keep of a file goes by its time.
         stamp = 1_000_000_000 + int(hashlib.sha256(fault.key.encode()).hexdigest()[:7], 16)
         os.utime(path, (stamp, stamp))
-        code = pytest_in_a_fork([f"@{listed}"], 10 + 3 * seconds, fresh=fault.compiled)
+        code = pytest_in_a_fork([f"@{listed}"], 10 + 3 * seconds + COMPILING * fault.compiled, fresh=fault.compiled)
     finally:
         path.write_bytes(source)
         os.utime(path, (status.st_atime, status.st_mtime))

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval
 
 from contone import AAKNN, LP, HSICReducer, Temperature, measures
 from contone.base import DistributionLearner, Enhancer, InductiveMixin
-from contone.base.template import refuse_too_large
+from contone.base.template import in_its_kind, on_simplex, refuse_too_large
 from contone.base.words import refuse_unasked
 from contone.exceptions import AnswerError, ContoneError, InputError, LabelError, MemoryEstimateError
 from contone.numerics.solution import Solution
@@ -87,7 +87,7 @@ def test_rounding_in_the_answer_is_repaired():
         (D * np.nan, "NaN in it"),
         (D * (1 + 1e-5), "rows that are not distributions"),
         (D + np.array([[0, 0], [0, 0], [0, 0], [1e-8, -1e-8]]), "rows that are not distributions"),
-        (D * 2, "rows that are not distributions; this is a defect in the method"),
+        (D * 2, "rows that are not distributions: a defect in the method"),
         (D - [0.5, -0.5], "rows that are not distributions"),
     ],
 )
@@ -207,7 +207,7 @@ def test_two_labelled_rows_are_enough_and_one_is_not():
     found = Rows(answer=D).fit_enhance(X, silent)
     np.testing.assert_array_equal(found, [D[0], D[0], D[2], D[1]])
     silent[3] = 0
-    with pytest.raises(LabelError, match=r"1 rows with a label \(of 4\): nothing can be learnt from fewer than 2"):
+    with pytest.raises(LabelError, match=r"1 rows with a label \(of 4\), and at least 2 are needed"):
         Rows(answer=D).fit(X, silent)
 
 
@@ -335,3 +335,30 @@ def test_true_is_not_a_number(estimator):
     with pytest.raises(ValueError, match="must not be True: give a number"):
         estimator.fit([[0.0], [1.0], [2.0]], [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
     LP(standardize=True).fit([[0.0], [1.0]], [[1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize(("dtype", "rounding"), [(np.float64, 1e-6), (np.float32, 1e-4)])
+def test_rounding_is_what_the_precision_allows(dtype, rounding):
+    """Sums may be off by it, and degrees below zero by a thousandth of it; more is a defect of the method."""
+    for off in (0.9, -0.9):
+        found = on_simplex(np.array([[0.5, 0.5 + off * rounding], [1.0, 0.0]], dtype=dtype), (2, 2), Temperature())
+        np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=0, atol=4 * np.finfo(dtype).eps)
+    found = on_simplex(np.array([[1.0, -0.9e-3 * rounding]], dtype=dtype), (1, 2), Temperature())
+    assert found.tolist() == [[1.0, 0.0]]
+    for wrong in ([0.5, 0.5 + 1.5 * rounding], [0.5, 0.5 - 1.5 * rounding], [1.0, -1.5e-3 * rounding]):
+        with pytest.raises(AnswerError, match="Temperature gave rows that are not distributions"):
+            on_simplex(np.array([wrong], dtype=dtype), (1, 2), Temperature())
+
+
+def test_a_method_computes_in_its_kinds_of_arrays_and_in_numpy_for_all_others():
+    torch, dask = pytest.importorskip("torch"), pytest.importorskip("dask.array")
+    able, unable = Says(), Says()
+    able.kinds = frozenset({"torch"})
+    unable.kinds = frozenset()
+    tensor, lazy = torch.tensor(X), dask.from_array(X, chunks=(2, -1))
+    assert in_its_kind(able, tensor)[0] is tensor
+    assert in_its_kind(unable, X, L) == (X, L)
+    for method, given in ((unable, tensor), (able, lazy), (unable, lazy)):
+        (found,) = in_its_kind(method, given)
+        assert type(found) is np.ndarray
+        np.testing.assert_array_equal(found, X)

@@ -178,3 +178,50 @@ def test_private_parts_of_scikit_learn_come_through_one_module():
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sklearn":
                 assert "._" not in (node.module or ""), path
                 assert not any(alias.name.startswith("_") for alias in node.names), path
+
+
+def test_what_lies_beside_the_package_asks_for_names_that_exist():
+    """Benchmarks, scripts and examples are not run by the suite; what they import from contone must be there."""
+    beside = ROOT.parents[1]
+    folders = ("benchmarks", "scripts", "docs", "examples")
+    files = [path for folder in folders for path in (beside / folder).rglob("*.py") if "_build" not in path.parts]
+    assert len(files) > 30
+    missing = []
+    for path in files:
+        for node in statements(path):
+            if not isinstance(node, ast.ImportFrom) or (node.module or "").split(".")[0] != "contone":
+                continue
+            source = source_of(str(node.module))
+            missing += [f"{path.name}: {node.module}.{a.name}" for a in node.names if not offers(source, a.name)]
+    assert not missing
+
+
+def source_of(module: str) -> Path:
+    """The file of a module of contone."""
+    path = ROOT.parent.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def offers(source: Path, name: str) -> bool:
+    """Whether `from source import name` finds something: a module, or a name bound at the top of the file."""
+    if source.name == "__init__.py":
+        if any((source.parent / f"{name}{end}").exists() for end in ("", ".py")):
+            return True
+        if source.parent == ROOT:
+            return hasattr(contone, name)
+    return source.exists() and name in bound(source)
+
+
+@cache
+def bound(source: Path) -> set[str]:
+    """Names that the file binds: definitions, assignments and imports, wherever they stand."""
+    tree, found = ast.parse(source.read_text(encoding="utf-8")), set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.Name(id=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.alias(name=name, asname=other):
+                found.add(other or name)
+    return found

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import pickle
 import sys
 import types
 import zipfile
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression
+import scipy.sparse as sp
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.tree import DecisionTreeRegressor
 
 from contone import (
@@ -22,6 +25,7 @@ from contone import (
     LDLSCL,
     LEMLL,
     Augmented,
+    CumulativeMass,
     FromRegressor,
     Inversion,
     LDLForest,
@@ -32,7 +36,8 @@ from contone import (
     enhance,
 )
 from contone.exceptions import DataError, InputError
-from contone.models import MANIFEST, _class_of, _name_of, load_model, read_model, save_model
+from contone.models import MANIFEST, _class_of, _is_value_class, _name_of, load_model, read_model, save_model
+from contone.numerics.solution import Solution
 
 METHODS = [cls for cls in enhance.methods().values() if hasattr(cls(), "enhance") or hasattr(cls, "predict")]
 
@@ -97,7 +102,28 @@ def test_what_cannot_be_kept_is_refused_by_name(small, tmp_path):
     method = fitted(Inversion(n_sweeps=20, n_burn=5, random_state=np.random.RandomState(0)), small)
     with pytest.raises(InputError, match="Inversion.random_state is a numpy.random.mtrand.RandomState"):
         save_model(method, tmp_path / "m")
+    with pytest.raises(InputError, match=r"^details\['mixed'\]\[0\] is an array of object,"):
+        save_model(fitted(Temperature(), small), tmp_path / "m", details={"mixed": [np.array(["a", 1], dtype=object)]})
     assert list(tmp_path.iterdir()) == []
+
+
+VALUES = [0, True, 2.5, "text", None, (1, ("a",)), [], {}, {1: "one", "two": [2]}, np.float32(0.1), np.int64(3),
+          np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6).reshape(2, 3)), np.zeros((0, 3)), np.zeros(0),
+          np.array(["a", "bc"]), np.array(["a", "bc"], dtype=object), np.array([], dtype=object)]  # fmt: skip
+
+
+def test_details_come_back_as_they_were(small, tmp_path):
+    """Values, types, shapes and the kind of numbers; infinities and NaN, which JSON does not know, as well."""
+    details = {"plain": VALUES, "odd": [math.inf, -math.inf, math.nan], "sparse": sp.csr_array(np.eye(3)[:2])}
+    save_model(fitted(Temperature(), small), tmp_path / "m", details=details)
+    read = read_model(tmp_path / "m").details
+    np.testing.assert_equal(read["odd"], details["odd"])
+    np.testing.assert_array_equal(read["sparse"].toarray(), np.eye(3)[:2])
+    for value, again in zip(VALUES, read["plain"], strict=True):
+        assert type(again) is type(value)
+        if isinstance(value, np.ndarray):
+            assert (again.dtype, again.shape) == (value.dtype, value.shape)
+        np.testing.assert_equal(again, value)
 
 
 # -------------------------------------------------------------------------------------------- files from elsewhere
@@ -121,7 +147,7 @@ def npy(header: str) -> bytes:
     [
         "os:system", "builtins:eval", "contone.cli.app:app", "contone.__main__:main", "contone.runtime.files:replacing",
         "contone.enhance.baselines:np", "contone.enhance:..baselines", "sklearn:Pipeline", "contone.enhance.lcdr:warn",
-        "contone.numerics.solution:dataclass", "contone.tables.columns:re",
+        "contone.numerics.solution:dataclass", "contone.tables.columns:re", "sklearn:SVC", "os:Ridge",
     ],
 )  # fmt: skip
 def test_only_contones_own_value_classes_are_rebuilt(tmp_path, name):
@@ -276,8 +302,22 @@ def test_an_encrypted_file_is_one_sentence(small, tmp_path):
             content[at + place] |= 1
             at = content.find(signature, at + 4)
     (tmp_path / "e").write_bytes(content)
-    with pytest.raises(DataError, match="encrypted"):
+    with pytest.raises(DataError, match="its members are encrypted, which contone's are not"):
         load_model(tmp_path / "e")
+
+
+@pytest.mark.parametrize("lie", ["compressed", "longer"])
+def test_a_member_that_is_not_its_own_bytes_is_refused(tmp_path, lie):
+    """Compressed though no shorter, or stored with another length than it is said to have."""
+    written(tmp_path / "m", {"kind": "array", "array": 0})
+    with zipfile.ZipFile(tmp_path / "m", "a") as archive:
+        filler = np.random.default_rng(0).bytes(500)  # room for what is claimed, and nothing that can be compressed
+        archive.writestr("filler", filler)
+        how = zipfile.ZIP_DEFLATED if lie == "compressed" else zipfile.ZIP_STORED
+        archive.writestr("arrays/0000.npy", filler, how)
+        archive.getinfo("arrays/0000.npy").file_size += lie == "longer"
+    with pytest.raises(DataError, match="its members are compressed, which contone's are not"):
+        load_model(tmp_path / "m")
 
 
 def test_an_array_is_named_once_so_that_a_file_claims_no_more_than_it_holds(tmp_path):
@@ -312,6 +352,16 @@ def test_a_pipeline_with_an_encoder_of_columns_is_kept(small, tmp_path):
     again = load_model(tmp_path / "m")
     np.testing.assert_array_equal(again.predict(frame), pipeline.predict(frame))
     np.testing.assert_array_equal(again.enhance(frame, L), pipeline.enhance(frame, L))
+    # What answers is its last step: this one is tried out when the file is read. A folder of pickles is never named.
+    pipeline.memory = str(tmp_path)
+    pipeline[-1].label_names_.pop()
+    save_model(pipeline, tmp_path / "m")
+    with pytest.raises(DataError, match="degrees of 4 labels and names 3"):
+        load_model(tmp_path / "m")
+    with zipfile.ZipFile(tmp_path / "m") as archive:
+        assert json.loads(archive.read(MANIFEST))["method"]["state"]["memory"] is None
+    with pytest.raises(DataError, match="names a folder of pickles"):
+        load_model(changed(tmp_path / "m", tmp_path / "forged", lambda state: state.update(memory="pickles")))
 
 
 @pytest.mark.parametrize("part", ["method", "details"])
@@ -338,3 +388,17 @@ def test_a_class_of_the_running_script_has_no_name_that_another_could_find(monke
     module.Own = type("Own", (Temperature,), {"__module__": module.__name__})
     monkeypatch.setitem(sys.modules, module.__name__, module)
     assert _name_of(module.Own) == "a_module_of_mine:Own"
+    # A name that one of scikit-learn's classes has, too, is not that class.
+    assert _name_of(Ridge) == "sklearn:Ridge"
+    module.Ridge = type("Ridge", (Temperature,), {"__module__": module.__name__})
+    assert _name_of(module.Ridge) == "a_module_of_mine:Ridge"
+
+
+def test_values_are_estimators_measurements_dataclasses_and_named_tuples():
+    class Pair(NamedTuple):
+        a: int
+        b: int
+
+    for cls, value in ((Pair, True), (Solution, True), (GLLE, True), (CumulativeMass, True), (tuple, False),
+                       (type("Syntax", (), {"_fields": ()}), False), (dict, False), (io.BytesIO, False)):  # fmt: skip
+        assert _is_value_class(cls) == value, cls

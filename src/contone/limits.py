@@ -126,8 +126,7 @@ def limit(
         # scikit-learn wants a vector where there is one target.
         target = D - base if D.shape[1] > 1 else (D - base)[:, 0]
         found = cross_val_predict(regressor, np.hstack(shown), target, cv=folds)
-        answer: np.ndarray = to_distributions(found.reshape(len(D), -1) + base)
-        return answer
+        return np.asarray(to_distributions(found.reshape(len(D), -1) + base))
 
     answers = {name: predict(name) for name in learners}
     candidates = {name: float(np.mean(kl_divergence(D, answer))) for name, answer in answers.items()}

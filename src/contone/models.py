@@ -81,12 +81,9 @@ def save_model(
 
     check_is_fitted(method)
     arrays: list[np.ndarray] = []
-    content = {
-        "format": FORMAT,
-        "contone": __version__,
-        "method": _encode(method, arrays, type(method).__name__),
-        "details": _encode(dict(details or {}), arrays, "details"),
-    }
+    content: Record = {"format": FORMAT, "contone": __version__}
+    content["method"] = _encode(method, arrays, type(method).__name__)
+    content["details"] = _encode(dict(details or {}), arrays, "details")
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         # One date for all, so that the same model is the same bytes.
         archive.writestr(zipfile.ZipInfo(MANIFEST), json.dumps(content, indent=1))

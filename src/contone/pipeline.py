@@ -6,8 +6,6 @@ are then ``pipeline[-1].label_distributions_``. This class has a method for each
 belong together before a step in between drops their index.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np

@@ -63,8 +63,9 @@ def check_enhancer(enhancer: Enhancer, *, scikit_learn: bool = True) -> None:
             asked = (check.__doc__ or "").strip().splitlines()[0]
             failures.append(f"{check.__name__} ({asked})\n  {type(error).__name__}: {error}")
     if failures:
+        said = "\n".join(failures)
         raise AssertionError(
-            f"{type(enhancer).__name__} fails {len(failures)} of {len(checks)} checks:\n" + "\n".join(failures)
+            f"{type(enhancer).__name__} fails {len(failures)} of {len(checks)} checks:\n{said}"
         ) from cause
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 import warnings
@@ -124,6 +125,84 @@ def test_every_row_is_in_one_list_near_it():
     assert np.array_equal(index.X, X[index.order])
     nearest = index._inverted.quantizer.assign(index._points, 1)[:, 0]
     assert np.mean(nearest == index._member) > 0.98
+
+
+def test_candidates_are_measured_and_the_nearest_kept():
+    """By float32 the k best of each row's candidates; by float64 the k nearest, without itself and what is no row."""
+    rng = np.random.default_rng(0)
+    X, asked = rng.normal(size=(50, 3)), rng.normal(size=(8, 3))
+    found = np.stack([rng.permutation(50)[:12] for _ in range(8)])
+    distance = np.linalg.norm(asked[:, None] - X[found], axis=2)
+    expected = np.take_along_axis(found, np.argsort(distance, axis=1), axis=1)
+    single = asked.astype(np.float32), X.astype(np.float32)
+    for k in (1, 5, 12, 20):
+        kept = faiss_lists.best(*single, found, k)
+        assert [set(row) for row in kept] == [set(row[:k]) for row in expected]
+    found[:, 7] = -1
+    found[2, 3] = 0
+    indices, distances = faiss_lists.measured(asked, X, found, 4, None)
+    for row in range(8):
+        there = found[row][found[row] >= 0]
+        order = np.argsort(np.linalg.norm(asked[row] - X[there], axis=1))[:4]
+        assert indices[row].tolist() == there[order].tolist()
+        np.testing.assert_allclose(distances[row], np.linalg.norm(asked[row] - X[indices[row]], axis=1))
+    itself = indices[:, 0]
+    np.testing.assert_array_equal(faiss_lists.measured(asked, X, found, 3, itself)[0], indices[:, 1:])
+    assert neighbours_faiss._recall(np.array([[1.0, 2.0], [1.0, 3.1]]), np.array([2.0, 3.0])) == 0.75
+
+
+@pytest.mark.parametrize("probes", [1, 3])
+def test_a_query_visits_the_lists_nearest_to_it(probes):
+    rng = np.random.default_rng(0)
+    centres, points = (rng.normal(size=(n, 3)).astype(np.float32) for n in (30, 40))
+    lists = faiss_lists.Lists(centres[:5], centres, None)
+    squared = ((points[:, None] - centres) ** 2).sum(axis=2)
+    visited, gaps = lists.visit(points, squared.argmin(axis=1), probes)
+    near = np.sort(np.argsort(squared, axis=1)[:, :probes], axis=1)
+    same = (np.sort(visited, axis=1) == near).all(axis=1)
+    assert same.mean() >= (0.9 if probes == 1 else 1.0)  # all 30 lists are compared with three probes, 16 with one
+    np.testing.assert_allclose(gaps, np.take_along_axis(squared, visited, axis=1), rtol=1e-4, atol=1e-4)
+
+
+class Adjustable:
+    """An index of 100 lists that finds a share of the neighbours which depends on how thoroughly it searches."""
+
+    lists = 100
+
+    def __init__(self, share):
+        self._share, self.tried = share, []
+
+    def use(self, settings):
+        self.settings = settings
+        self.tried.append(settings)
+
+    def true_radius(self, asked, k, itself):
+        return np.ones(len(asked))
+
+    def nearest(self, asked, k, itself):
+        found = np.full(len(asked), 2.0)
+        found[: round(len(asked) * self._share(self.settings))] = 1.0
+        return None, found[:, None]
+
+
+@pytest.mark.parametrize(
+    ("share", "probes", "candidates"),
+    [
+        (lambda s: 1.0, 8, 4),
+        (lambda s: s.probes / 40, 41, 4),  # 8, 10, 12, 15, 18, 22, 27, 33, 41; half of the last step is too little
+        (lambda s: 0.5 + 0.5 * (s.probes >= 36), 37, 8),  # but here it does; nothing helped at first
+        (lambda s: min(s.candidates / 16, 1.0), 16, 16),
+        (lambda s: 0.5, 100, 32),  # nothing helps: as thorough as can be
+    ],
+)
+def test_a_search_is_made_more_thorough_until_it_is_good_or_cannot_be(share, probes, candidates):
+    index = Adjustable(share)
+    found = neighbours_faiss._tune(index, np.zeros((100, 2)), np.arange(100), 1, False)
+    assert (found.lists, found.probes) == (100, probes)
+    assert found.candidates >= candidates
+    assert index.settings == found
+    steps = itertools.pairwise(s.probes for s in index.tried)
+    assert all(b <= a * 5 // 4 for a, b in steps)
 
 
 def test_new_rows_find_their_neighbours_among_many(X, small_limit):

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 from contone.backends import get_backend, to_numpy
-from contone.backends.numpy import FEW_COLUMNS, take_rows
+from contone.backends.numpy import FEW_COLUMNS, neighbours, take_rows
 from contone.backends.numpy.draws import TILE, RowStream
 from contone.backends.numpy.graph import NumpyGraph, edge_graph
-from contone.backends.numpy.neighbours import LARGEST, SMALLEST, _exact_minutes, query_neighbours, safe_unit
+from contone.backends.numpy.neighbours import LARGEST, SMALLEST, query_neighbours, safe_unit
 from contone.backends.protocols import invert
 from contone.exceptions import InputTypeError, ShapeError
 from contone.runtime import machine
@@ -196,11 +196,30 @@ def test_queries_find_the_same_rows_in_any_unit(unit):
     np.testing.assert_allclose(found.distances / unit, np.sort(distance, axis=1)[:, :5], rtol=1e-9)
 
 
-def test_the_time_of_an_exact_search_grows_with_the_queries():
-    X = np.random.default_rng(0).normal(size=(3000, 9))
-    few, many = _exact_minutes(X, 10**6), _exact_minutes(X, 10**9)
-    assert 1e-3 < few < 60
-    assert many == pytest.approx(1000 * few, rel=20)
+@pytest.mark.parametrize("n", [3, 100, 256, 700, 2000])
+def test_the_minutes_of_an_exact_search_are_those_of_a_few_queries_for_all(monkeypatch, n):
+    """A clock that runs a hundredth of a second for every query that is asked, spread over the rows."""
+    now, asked = [0.0], []
+
+    class Search:
+        def __init__(self, n_neighbors):
+            assert n_neighbors == min(10, n)
+
+        def fit(self, X):
+            return self
+
+        def kneighbors(self, rows):
+            now[0] += 0.01 * len(rows)
+            asked.extend(rows[:, 0])
+
+    monkeypatch.setattr(neighbours, "NearestNeighbors", Search)
+    monkeypatch.setattr(neighbours.time, "perf_counter", lambda: now[0])
+    X = np.arange(1.0 * n)[:, None]
+    assert neighbours._exact_minutes(X, 6000) == pytest.approx(1.0)
+    assert len(asked) == min(n, 256)
+    assert asked[0] == 0
+    assert asked[-1] > 0.7 * (n - 1)
+    assert len(set(asked)) == len(asked)
 
 
 # -------------------------------------------------------------------------------------------------------------- draws

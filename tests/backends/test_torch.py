@@ -571,3 +571,69 @@ def test_new_rows_in_a_precision_that_does_not_hold_the_fit_are_refused(settings
     assert torch.isfinite(fitted.predict(X)).all()
     with pytest.raises(InputTypeError, match="X is float32, which does not hold the .* of the rows that were fitted"):
         fitted.predict(torch.ones((1, 2), dtype=torch.float32))
+
+
+def test_tensors_on_the_host_use_its_engines():
+    rng = np.random.default_rng(0)
+    X, queries = (torch.tensor(rng.normal(size=(n, 4)), dtype=torch.float32) for n in (200, 30))
+    backend = get_backend(X)
+    for found, expected in ((backend.nearest_neighbours(X, 5), nearest_neighbours(X.numpy().astype(float), 5)),
+                            (backend.query_neighbours(X, queries, 5),
+                             query_neighbours(X.numpy().astype(float), queries.numpy().astype(float), 5))):  # fmt: skip
+        assert (found.engine, found.recall, found.order) == ("exact", 1.0, None)
+        assert (found.indices.dtype, found.distances.dtype) == (torch.int64, torch.float32)
+        np.testing.assert_array_equal(found.indices.numpy(), expected.indices)
+        np.testing.assert_allclose(found.distances.numpy(), expected.distances, rtol=1e-5)
+    assert backend.query_neighbours(X, queries, 500).indices.shape == (30, 200)
+    # There is nowhere quicker to go, and blocks are as large as is asked for.
+    assert not backend.host_is_quicker(X)
+    assert backend.rows_per_block(torch.zeros(2 * FEW, 1), 3, 7) == 7
+    assert backend.available_bytes(X) == get_backend(X.numpy()).available_bytes(X.numpy())
+
+
+@pytest.mark.parametrize(("dtype", "rows"), [(torch.float64, 5), (torch.float32, 10)])
+def test_tiles_are_as_large_as_their_memory_allows(monkeypatch, dtype, rows):
+    """Of every query the distances to 100 rows, and three copies of them: 3,200 bytes, or half as many."""
+    monkeypatch.setattr(neighbours_torch, "_tile_bytes", lambda X: 16_500)
+    X, queries = torch.zeros(100, 2, dtype=dtype), torch.arange(23.0)[:, None]
+    parts = neighbours_torch._tiles(queries, X)
+    assert [len(part) for part in parts] == [*[rows] * (23 // rows), 23 % rows]
+    assert torch.equal(torch.cat(parts), queries)
+    monkeypatch.setattr(neighbours_torch, "_tile_bytes", lambda X: 0)
+    assert len(neighbours_torch._tiles(queries, X)) == 23
+
+
+def test_what_a_precision_just_holds_is_taken():
+    largest = float(torch.finfo(torch.float32).max)
+    model = torch.zeros(1, dtype=torch.float32)
+    for value in (largest, -largest, np.inf, np.nan):
+        for values in (np.array([value, 1.0]), torch.tensor([value, 1.0], dtype=torch.float64)):
+            np.testing.assert_array_equal(like(values, model).numpy(), np.array([value, 1.0], dtype=np.float32))
+    for values in (np.array([1.01 * largest]), torch.tensor([-1.01 * largest], dtype=torch.float64)):
+        with pytest.raises(InputTypeError, match="float32, which does not hold the 3.44e\\+38"):
+            like(values, model)
+    assert like(np.array([1.01 * largest]), model.double()).dtype == torch.float64
+    assert to_numpy(torch.tensor([1.5], dtype=torch.bfloat16)).tolist() == [1.5]
+    assert like(np.array([1, 2]), torch.zeros(1, dtype=torch.int64)).tolist() == [1, 2]
+
+
+def test_draws_of_a_tensor_are_in_its_precision_and_below_one():
+    class One:
+        def random(self, size):
+            return np.full(size, 1.0 - 2.0**-53)  # the largest number below 1
+
+        standard_normal = random
+
+    double = TensorDraws(One(), torch.zeros(1, dtype=torch.float64))
+    single = TensorDraws(One(), torch.zeros(1, dtype=torch.float32))
+    assert double.random(3).tolist() == [1.0 - 2.0**-53] * 3
+    assert single.random(3).tolist() == [1.0 - 2.0**-24] * 3  # the largest of single precision
+    assert single.standard_normal(3).tolist() == [1.0] * 3
+    assert double.chain_seed((FEW + 1,)) is None
+
+
+def test_an_entry_of_a_graph_takes_half_the_room_while_that_suffices(graph):
+    numpy_graph, T = graph
+    assert T.shape == numpy_graph.shape == (60, 60)
+    assert T.columns.dtype == T.start.dtype == torch.int32
+    assert numpy_graph.matrix.indices.dtype == np.int32

@@ -47,6 +47,15 @@ def test_the_name_or_the_option_gives_the_format(run, store, tmp_path, name, opt
     assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
 
 
+def test_what_is_reported_on_is_not_replaced_by_the_report(run, flat, store):
+    cell = next((store / "results").iterdir())
+    kept = cell.read_bytes()
+    result = run("report", "--store", store, "-o", cell, "--force")
+    assert result.exit_code == 2
+    assert "is read by this command" in flat(result.stderr)
+    assert cell.read_bytes() == kept
+
+
 def test_stdout(run, store):
     result = run("report", "--store", store, "-o", "-", "--format", "json")
     assert json.loads(result.stdout)["schema"] >= 1

@@ -24,7 +24,11 @@ def here(tmp_path, monkeypatch):
     pl.DataFrame({"x": rng.normal(size=30), "a": L[:, 0], "b": L[:, 1], "c": L[:, 2]}).write_csv("s.csv")
     os.link("s.csv", "same.csv")
     Path("link.csv").symlink_to("s.csv")
-    Path("names.txt").write_text("a\nb\nc\n")
+    for name in ("names.txt", "names.html", "names.svg"):
+        Path(name).write_text("a\nb\nc\n")
+    attributes = "".join(f"@attribute {name} {{0,1}}\n" for name in "xab")
+    Path("m.arff").write_text(f"@relation r\n{attributes}@data\n1,1,0\n")
+    Path("m.xml").write_text('<labels><label name="a"/><label name="b"/></labels>')
     return Path("s.csv").read_bytes()
 
 
@@ -36,6 +40,10 @@ OVER_INPUT = {
     "suggest": ("suggest", "s.csv", *LABELS, *QUICK, "-o", "s.csv"),
     "names": ("enhance", "s.csv", "-l", "@names.txt", "-m", "uniform", "-o", "o.csv", "--save-model", "names.txt"),
     "graded": ("fit", "s.csv", *LABELS, "-m", "uniform", "--graded", "names.txt", "-o", "names.txt"),
+    "names of a page": ("check", "s.csv", "-l", "@names.html", *QUICK, "-o", "names.html"),
+    "names of a report": ("enhance", "s.csv", "-l", "@names.html", "-o", "o.csv", "--report", "names.html"),
+    "names of a figure": ("compare", "s.csv", "-l", "@names.svg", "-m", "uniform", "--figure", "names.svg"),
+    "names beside": ("fit", "m.arff", "-m", "uniform", "-o", "m.xml"),
     "two outputs": ("enhance", "s.csv", *LABELS, "-m", "uniform", "-o", "o.csv", "--save-model", "./o.csv"),
     "page and model": ("enhance", "s.csv", *LABELS, "-o", "o.csv", "--save-model", "p.html", "--report", "p.html"),
 }  # fmt: skip
@@ -47,7 +55,8 @@ def test_force_does_not_reach_what_is_read_or_written_twice(here, run, flat, nam
     assert result.exit_code == 2, result.output
     assert "is read by this command" in flat(result.stderr) or "named for two outputs" in flat(result.stderr)
     assert Path("s.csv").read_bytes() == here
-    assert sorted(p.name for p in Path().iterdir()) == ["link.csv", "names.txt", "s.csv", "same.csv"]
+    there = ["link.csv", "m.arff", "m.xml", "names.html", "names.svg", "names.txt", "s.csv", "same.csv"]
+    assert sorted(p.name for p in Path().iterdir()) == there
 
 
 def test_a_model_is_not_replaced_by_its_answer(here, run, flat):

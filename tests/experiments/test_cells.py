@@ -11,10 +11,11 @@ import pytest
 from contone import Calibrated, CumulativeMass, Inversion, Temperature, datasets, measures
 from contone.enhance.inversion.chain import Settings
 from contone.exceptions import InputError
-from contone.experiments.compute import TASKS, compute, example_rows
-from contone.experiments.describe import _parsed, _spec, _targets, build, describe, fingerprint, named
+from contone.experiments.compute import TASKS, compute, example_rows, record_of
+from contone.experiments.describe import _parsed, _spec, _targets, build, closure, describe, fingerprint, named
 from contone.experiments.plan import Cell
 from contone.experiments.sources import content_hash, load
+from contone.trust.trial import Trial
 
 CUMULATIVE = {"class": "CumulativeMass", "params": {"t": 0.5}}
 
@@ -91,6 +92,17 @@ def test_every_kind_of_task_names_modules_that_exist():
             importlib.import_module(module)
 
 
+def test_a_record_says_how_its_cell_ended():
+    one = Cell("test", "row", "method", task={"kind": "enhance"})
+    done = record_of(one, Trial({"scores": {}}, 2.0, 0.5, warnings=((UserWarning, "b"), (UserWarning, "a"))), 10.0)
+    assert done["time"] == {"started": 8.0, "cpu": 0.5, "wall": 2.0}
+    assert (done["status"], done["warnings"]) == ("done", ["UserWarning: a", "UserWarning: b"])
+    for is_left_out, status in ((False, "failed"), (True, "left out")):
+        found = record_of(one, Trial(None, 2.0, 0.5, "why", "where", is_left_out), 10.0)
+        assert (found["status"], found["error"], found["traceback"]) == (status, "why", "where")
+        assert "scores" not in found
+
+
 def test_warnings_are_kept():
     found = compute(
         Cell(
@@ -149,7 +161,14 @@ def test_only_statements_count_in_the_fingerprint(tmp_path, monkeypatch):
     plain = of("def f(x):\n    return x + 1\n")
     assert of('"""Doc."""\ndef f( x ):\n    "Doc."\n    # why\n    return x + 1\n') == plain
     assert of("def f(x):\n    return x + 2\n") != plain
-    # A change in a module that is imported counts, too.
+    # A change in a module that is imported counts, too, and one that is imported from the folder of the module.
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "__init__.py").write_text("from .one import a")
+    (tmp_path / "folder" / "one.py").write_text("from .two import a")
+    (tmp_path / "folder" / "two.py").write_text("a = 1")
+    assert closure("folder") == {"folder", "folder.one", "folder.two"}
+    assert _spec("folder.one.below") is _spec("folder.nothing") is _spec("nothing_there.below") is None
+    assert closure("folder.nothing") == {"folder.nothing"}
     assert of("from contone.numerics.simplex import softmax\n") != of("from contone.numerics.simplex import x\n")
     _parsed.cache_clear()
 

@@ -60,6 +60,22 @@ def test_time_grows_with_rows_and_labels_from_the_smallest_set(tmp_path, monkeyp
     assert long.seconds == pytest.approx(3.0 * 800 / 120 * 2 + 6.0)
 
 
+@pytest.mark.parametrize(("n", "seconds"), [(50, 0.3), (240, 0.0)])
+def test_small_sets_are_tried_whole_once_and_no_time_grows_to_none(tmp_path, monkeypatch, n, seconds):
+    """The set with the fewest rows is tried, however many labels it has."""
+    made, tried, rng = [], [], np.random.default_rng(0)
+    for name, rows, q in (("large", 2 * n, 3), ("small", n, 6)):
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, X=rng.normal(size=(rows, 2)), D=rng.dirichlet(np.ones(q), size=rows))
+        source = Source(name, str(path)).plain()
+        task = {"kind": "enhance", "estimator": describe(Temperature())}
+        made.append(Cell("t", "row", "T", name, load(name, source).content, task, CUMULATIVE, source=source))
+    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: tried.append((cell.dataset, n)) or seconds)
+    found = estimate(made, Store(tmp_path / "store"))
+    assert tried == [("small", min(size, n)) for size in PROBE_ROWS[: 1 if n < PROBE_ROWS[0] else 2]]
+    assert [found.cells[c.key] for c in made] == pytest.approx([2 * seconds, seconds])  # as many labels at the most
+
+
 def test_what_the_store_knows_of_a_row_is_taken_for_another_version_of_it(tmp_path, monkeypatch):
     """The row is there with other parameters: a run of it took two seconds."""
     before, after = cells(2)
@@ -91,7 +107,8 @@ def test_what_is_in_the_store_is_not_tried_again(tmp_path, monkeypatch):
     store = Store(tmp_path)
     run(cells(2), store, jobs=1)
     monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: pytest.fail("tried"))
-    assert estimate(cells(2), store).cells == {}
+    nothing = estimate(cells(2), store)
+    assert (nothing.cells, nothing.seconds, nothing.longest) == ({}, 0.0, None)
 
 
 def test_a_real_trial_leaves_nothing_behind(tmp_path):

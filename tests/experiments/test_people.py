@@ -212,6 +212,13 @@ def test_the_comparison_goes_on_where_it_stopped(votes, tmp_path):
     assert all((f"{name} on 1" in said) == (three[name] < counted) for name in ("Uniform", "Temperature"))
 
 
+def test_a_report_on_sets_without_an_answer_left_says_so(votes, tmp_path):
+    save(tmp_path, "one", votes)
+    store = Store(tmp_path / "store")
+    assert run_cells(plan_people(tmp_path, {}, answers=(6,), seeds=1).cells[:2], store, jobs=1).failed == 2
+    assert make_report(store).sentences == ("Given 6 answers per item, no set has answers left to judge by.",)
+
+
 def test_votes_of_known_people_are_read_with_their_names(votes, tmp_path):
     known = Answers(votes.X, votes.item, np.arange(240) % 6, votes.label, votes.labels)
     save(tmp_path, "one", known)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from contone import GLLE, LP, Temperature, Uniform
 from contone.enhance import methods
-from contone.exceptions import InputError
+from contone.exceptions import DataError, InputError
 from contone.experiments.compute import TASKS, attempt, compute, example_rows, modules_of
 from contone.experiments.describe import build, closure, describe, fingerprint, seeded
 from contone.experiments.plan import Cell, make_plan
@@ -284,6 +286,36 @@ def test_one_set_under_two_spellings_is_one_set(bare, monkeypatch, tmp_path):
     assert {c.dataset for c in plan.cells} == {"mine"}
     assert plan.duplicates == {"copy": "mine"}
     assert len(plan.cells) == 5
+
+
+def test_a_file_is_what_was_named_and_a_name_may_be_missing(bare, monkeypatch, tmp_path):
+    """A file of one's own called as a known set is that file; a known set that is damaged here is missing."""
+    rng, spec = np.random.default_rng(0), read_spec(SPEC)
+    own = tmp_path / "own" / "yeast-alpha.npz"
+    own.parent.mkdir()
+    np.savez(own, X=rng.normal(size=(9, 2)), D=rng.dirichlet([1, 1, 1], size=9))
+    plan = make_plan([spec], dataset_names=[str(own), "yeast-cold"])
+    assert {(c.dataset, c.source["file"]) for c in plan.cells} == {("yeast-alpha", str(own))}
+    assert set(plan.missing_data) == {"yeast-cold"}
+    (tmp_path / "Yeast_cold.mat").write_bytes(b"no data")
+    monkeypatch.setenv("CONTONE_DATA", str(tmp_path))
+    plan = make_plan([spec], dataset_names=["yeast-cold", "artificial"])
+    assert set(plan.missing_data) == {"yeast-cold"}
+    assert "Yeast_cold.mat" in plan.missing_data["yeast-cold"]
+    assert {c.dataset for c in plan.cells} == {"artificial"}
+    assert {(*c.source,) for c in plan.cells} == {()}
+    (own.parent / "yeast-elu.npz").write_bytes(b"no data")
+    with pytest.raises(DataError, match=r"yeast-elu\.npz"):
+        make_plan([spec], dataset_names=[str(own.parent / "yeast-elu.npz")])
+
+
+@pytest.mark.parametrize("wrong", [1, True, 2.5, "9"])
+def test_a_sample_has_two_rows_at_least(wrong):
+    with pytest.raises(InputError, match="max_rows=.*at least 2"):
+        make_plan([read_spec(SPEC)], max_rows=wrong)
+    spec = replace(read_spec(SPEC), max_rows={"artificial": 7})
+    assert {c.dataset for c in make_plan([spec]).cells} == {"artificial (7 rows)"}
+    assert {c.dataset for c in make_plan([spec], max_rows=2).cells} == {"artificial (2 rows)"}
 
 
 def test_a_task_that_does_not_exist_is_named():

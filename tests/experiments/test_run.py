@@ -48,9 +48,14 @@ def test_a_run_fills_the_store_and_repeats_nothing(tmp_path):
     progress = run(cells(4), store, jobs=1, observer=lambda p: seen.append((p.done, p.left)))
     assert (progress.done, progress.failed, progress.reused) == (4, 0, 0)
     assert seen == [(0, 4), (1, 3), (2, 2), (3, 1), (4, 0)]
-    again = run(cells(6), store, jobs=1)
+    again = run(cells(6), store, jobs=1, about={"command": "again"})
     assert (again.done, again.reused) == (2, 4)
-    assert [r["state"] for r in store.runs()] == ["finished", "finished"]
+    first, second = store.runs()
+    assert first["state"] == second["state"] == "finished"
+    assert (second["command"], second["done"], second["reused"], second["failed"]) == ("again", 2, 4, 0)
+    assert second["machine"]["processor"]
+    assert second["machine"]["cores"] == os.cpu_count()
+    assert first["started"] <= first["finished"] <= second["started"]
 
 
 def test_a_result_holds_what_the_report_needs(tmp_path):
@@ -145,7 +150,10 @@ def test_a_worker_that_dies_is_named(tmp_path):
     store = Store(tmp_path)
     progress = run(cells(2), store, jobs=2, compute=_die)
     assert (progress.done, progress.failed) == (1, 1)
-    assert "out of memory" in store.failure(cells(2)[1].key)["error"]
+    dead = store.failure(cells(2)[1].key)
+    assert "out of memory" in dead["error"]
+    assert 0 < dead["time"]["wall"] < 600
+    assert (dead["time"]["cpu"], dead["status"]) == (0.0, "failed")
 
 
 def _other_code(cell: Cell):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -101,6 +102,12 @@ def test_a_file_is_called_as_it_is_without_its_suffix(frame, tmp_path, monkeypat
     ]
     source = Source("x")
     assert as_source(source) is source
+    # Data in memory are called by their name, else by their content, under which they are kept.
+    unnamed = Dataset(np.ones((2, 1)), np.full((2, 2), 0.5), ("x",), ("a", "b"))
+    content = content_hash(unnamed.X, unnamed.D)
+    for name, called in (("", content), ("mine", "mine")):
+        kept = as_source(replace(unnamed, name=name), folder=tmp_path / "kept")
+        assert (kept.name, kept.file) == (called, str(tmp_path / "kept" / f"{content}.npz"))
 
 
 def test_a_sample_keeps_the_order_of_the_rows_and_all_rows_are_no_sample(frame, tmp_path):

@@ -101,6 +101,16 @@ def test_the_file_of_another_cell_under_a_key_is_refused(tmp_path):
     assert [r["key"] for r in store.results()] == ["b"]
 
 
+def test_a_file_without_what_a_result_has_is_no_result(tmp_path):
+    store = Store(tmp_path)
+    identity = store.open_run({}, [])
+    (tmp_path / "results").mkdir()
+    shutil.copy(tmp_path / "runs" / f"{identity}.json", tmp_path / "results" / f"{identity}.json")
+    store._write("results", "k", {"key": "k", "scores": {"kl": 0.0}})
+    assert list(store.results()) == []
+    assert len(store.problems()) == 2
+
+
 def test_foreign_files_among_the_runs_are_left_out(tmp_path):
     store = Store(tmp_path)
     store.open_run({"command": "one"}, [planned("k")])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from contone import Inversion, Threshold
+from contone.enhance.inversion import simulate
 from contone.enhance.inversion.logistic_normal import Parameters, centring, draw_coefficients
 
 
@@ -52,6 +53,14 @@ def test_coefficients_of_features_that_repeat_are_drawn_whatever_their_weight(dt
     for _ in range(20):
         drawn = draw_coefficients(phi @ phi.T, (phi @ rng.normal(size=(3, 3))).astype(dtype), now, rng)
         assert np.isfinite(drawn).all()
+
+
+def test_what_is_drawn_to_add_to_coefficients_is_finite_where_one_row_outweighs_all_others():
+    """A row without labels, say, whose features are far from those of the fit."""
+    phi = np.random.default_rng(0).normal(size=(6, 8)) * np.r_[1e14, np.ones(7)]
+    information = simulate.Information(np.eye(2), np.zeros((2, 2)), phi @ phi.T)
+    for seed in range(10):
+        assert np.isfinite(simulate._draw_mean(information, 0.2, np.random.default_rng(seed))).all()
 
 
 def test_three_rows_in_single_precision_under_a_high_bar():

@@ -27,7 +27,9 @@ def problem(n: int, q: int, seed: int, condition: float = 1e3):
 
 def kkt_residual(H, B: np.ndarray, lower: np.ndarray, upper: np.ndarray, U: np.ndarray) -> float:
     """max |U - clip(U - (H U - B)/h)| over the size of the problem's data: 0 exactly at the minimiser."""
-    h, size = boxqp._scale(H, B, lower, upper)
+    h = H.diagonal().max()
+    finite = np.abs(np.concatenate([lower, upper]))
+    size = max(finite[np.isfinite(finite)].max(initial=0.0), np.abs(B).max() / h) or 1.0
     return float(np.abs(U - np.clip(U - (H @ U - B) / h, lower, upper)).max(initial=0.0) / size)
 
 
@@ -41,7 +43,9 @@ def test_kkt_conditions_hold(n, seed, dense_limit, sparse_row, monkeypatch):
     solution = solve_box_qp(H, B, lower, upper, tol=1e-9)
     U = solution.value
     assert solution.converged
-    assert solution.residual == pytest.approx(kkt_residual(H, B, lower, upper, U), abs=1e-9)
+    columns = [[A[:, [j]] for A in (B, lower, upper, U)] for j in range(3)]
+    assert solution.residual == pytest.approx(max(kkt_residual(H, *column) for column in columns), rel=1e-6, abs=1e-15)
+    assert solution.objective == pytest.approx(np.trace(U.T @ (H @ U)) / 2 - np.trace(B.T @ U))
     assert (lower <= U).all()
     assert (upper >= U).all()
     multiplier = H @ U - B
@@ -92,7 +96,15 @@ def test_without_bounds_it_is_a_linear_system_and_with_equal_bounds_a_constant()
     free = np.full_like(lower, np.inf)
     np.testing.assert_allclose(solve_box_qp(H, B, -free, free).value, np.linalg.solve(H.toarray(), B), rtol=1e-8)
     pinned = np.ones_like(B)
-    np.testing.assert_array_equal(solve_box_qp(H, B, pinned, pinned).value, pinned)
+    held = solve_box_qp(H, B, pinned, pinned, tol=0.0)
+    np.testing.assert_array_equal(held.value, pinned)
+    assert (held.converged, held.residual, held.n_iter) == (
+        True,
+        0.0,
+        0,
+    )  # what is exact is done, whatever is asked for
+    nothing = solve_box_qp(0 * H, 0 * B, -free, free)
+    assert (nothing.converged, nothing.objective) == (True, 0.0)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9])

@@ -58,6 +58,7 @@ def test_whitening_takes_no_rounding_of_a_tiny_shift_for_a_direction():
         B, b = A.T @ A + np.eye(3), 1e-17 * rng.normal(size=3)
         K = whitening(B, b)
         assert K.shape == (3, 3)
+        np.testing.assert_allclose(whitening(B, 1e-200 * b), whitening(B), atol=1e-12)
         np.testing.assert_allclose(K.T @ (B + np.outer(b, b)) @ K, np.eye(3), atol=1e-12)
 
 

@@ -64,6 +64,9 @@ def test_isolated_points_have_no_row_and_no_degree(X):
     assert (degree[-2:] == 0).all()
     assert S[[40, 41]].nnz == 0
     assert np.isfinite(S.data).all()
+    # a degree by which one cannot divide without losing all digits is none
+    tiny = edge_graph(found, np.full(found.indices.shape, 1e-300)).symmetrize(by="sum")
+    assert not normalize_graph(tiny).degree.any()
 
 
 @pytest.mark.parametrize("sigma", [0.7, "auto"])

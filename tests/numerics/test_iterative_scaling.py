@@ -118,6 +118,19 @@ def test_a_feature_that_is_zero_everywhere_keeps_its_weight():
     np.testing.assert_allclose(solution.value[2], [-1 / 3, -1 / 3, 2 / 3])  # of (0, 0, 1), up to a common shift
 
 
+def test_without_features_the_penalty_alone_counts():
+    """f is then log q + l2 / 2 |Theta|^2: the weights, which nothing holds, go to zero."""
+    X, D = problem("all zero")
+    solution = improved_iterative_scaling(X, D, np.eye(5, 3), penalty=0.5)
+    assert solution.converged
+    np.testing.assert_allclose(solution.value, 0.0, atol=1e-12)
+    assert solution.objective == pytest.approx(np.log(3))
+    exact = improved_iterative_scaling(X, D, np.zeros((5, 3)), tol=0.0)  # what is exact is done, whatever is asked for
+    assert (exact.converged, exact.residual, exact.n_iter) == (True, 0.0, 0)
+    start = improved_iterative_scaling(X, D, np.eye(5, 3), penalty=0.5, max_iter=0)
+    assert start.residual == pytest.approx(0.5 * 2 / 3)  # a feature without a size counts as one of size 1
+
+
 def test_converged_moments_of_model_and_data_agree_with_and_without_acceleration():
     X, D = problem("either sign")
     plain, accelerated = (

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist, pdist
 
+from contone.numerics import kernel
 from contone.numerics.kernel import (
     gaussian_kernel,
     gaussian_matrix,
@@ -44,6 +45,24 @@ def test_kept_tiles_change_no_bit(X):
     kept = gaussian_operator(X, 1.7, keep_rows=0, keep_tiles_rows=len(X), tile=5)
     for V in np.random.default_rng(4).normal(size=(3, len(X), 2)):
         np.testing.assert_array_equal(kept(V), again(V))
+
+
+def test_what_may_be_kept_is_computed_once(X, monkeypatch):
+    """The matrix up to `keep_rows`, beyond them the tiles up to `keep_tiles_rows`, and else nothing."""
+    computed, compute = [], kernel._exp_of_product
+    monkeypatch.setattr(
+        kernel, "_exp_of_product", lambda left, right: computed.append(len(right)) or compute(left, right)
+    )
+    n, V = len(X), np.ones((57, 1))
+    for keep_rows, keep_tiles_rows, expected in (
+        (n, 0, [n]),
+        (n - 1, n, [32, 25, 25]),
+        (n - 1, n - 1, [32, 25, 25] * 2),
+    ):
+        product = gaussian_operator(X, 1.7, keep_rows=keep_rows, keep_tiles_rows=keep_tiles_rows, tile=32)
+        product(V), product(V)
+        assert sorted(computed) == sorted(expected)
+        computed.clear()
 
 
 def test_tiny_affinities_keep_their_digits():

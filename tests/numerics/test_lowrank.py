@@ -24,8 +24,8 @@ def X():
     return rng.normal(size=(30, 3)) @ rng.normal(size=(3, 6)) + 0.1 * rng.normal(size=(30, 6))
 
 
-def textbook_alm(X: np.ndarray, beta: float, n_iter: int) -> np.ndarray:
-    """The ALM of Liu et al. on columns, n x n throughout, with full SVDs."""
+def textbook_alm(X: np.ndarray, beta: float, n_iter: int) -> tuple[np.ndarray, float]:
+    """The ALM of Liu et al. on columns, n x n throughout, with full SVDs; and by how much constraints are violated."""
     A = X.T
     d, n = A.shape
     C, E, Y1, Y2, mu = np.zeros((n, n)), np.zeros((d, n)), np.zeros((d, n)), np.zeros((n, n)), 1e-6
@@ -40,14 +40,24 @@ def textbook_alm(X: np.ndarray, beta: float, n_iter: int) -> np.ndarray:
         Y1 += mu * (A - A @ C - E)
         Y2 += mu * (C - J)
         mu *= 1.1
-    return C
+    T = np.linalg.svd(A)[0].T @ A
+    return C, max(np.abs(A - A @ C - E).max() / np.abs(T).max(), np.abs(C - J).max())
 
 
 @pytest.mark.parametrize("beta", [0.01, 0.1, 1.0])
 def test_reduced_alm_is_the_textbook_alm(X, beta):
     solution = inexact_alm(X, beta)
     Q, Z = solution.value
-    np.testing.assert_allclose(Q @ Z.T, textbook_alm(X, beta, solution.n_iter), atol=1e-6)
+    expected, left = textbook_alm(X, beta, solution.n_iter)
+    np.testing.assert_allclose(Q @ Z.T, expected, atol=1e-6)
+    assert solution.converged
+    assert 0.2 < left / solution.residual < 5.0  # largest entries in another basis
+    assert 1e-10 < solution.residual < 1e-8  # it ends at the first step that is near enough
+    assert 0 <= solution.info["gap"] < 1
+    V, S = row_space(X)
+    minimum = low_rank_representation(X, beta, tol=1e-6, max_iter=20_000).objective
+    assert solution.objective == pytest.approx(lrr_objective(V * S, S, Z, beta))
+    assert solution.objective * (1 - solution.info["gap"]) <= minimum * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("position", [0.2, 0.5, 0.8])
@@ -64,6 +74,23 @@ def test_the_minimum_is_certified_and_nothing_nearby_is_lower(X, position):
     for step in (1e-3, 1e-1):
         moved = Z + step * rng.normal(size=Z.shape)
         assert lrr_objective(T, S, moved, beta) >= solution.objective * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("position", [0.2, 0.7])
+def test_one_direction_leaves_a_problem_in_one_number_per_row(position):
+    """min |z| + beta sum |t_i - s z_i|, whose minimum is below 1: rows follow up to a common bound."""
+    t = np.random.default_rng(2).normal(size=12)
+    V, S = row_space(t[:, None])
+    lowest, highest = beta_interval(V, S)
+    beta = lowest ** (1 - position) * highest**position
+    found = low_rank_representation(t[:, None], beta, tol=1e-6, max_iter=20_000)
+    # Where a row is not reached, its subgradient is beta s: all such |z_i| / |z| are alike.
+    bounds = np.linspace(0, np.abs(V).max(), 20_001)
+    Z = np.minimum(np.abs(V), bounds)  # (n, bounds)
+    values = np.sqrt((Z**2).sum(axis=0)) + beta * S[0] * (np.abs(V) - Z).sum(axis=0)
+    assert found.converged
+    assert found.objective == pytest.approx(values.min(), rel=1e-5)
+    assert values.min() < 1
 
 
 def test_two_solvers_meet_when_the_penalty_grows_slowly(X):

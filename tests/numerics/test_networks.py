@@ -136,3 +136,11 @@ def test_a_single_batch_has_the_rows_in_their_order(batch_size):
     parts = networks.batches(5, 2, rng, torch.zeros(1))
     assert [len(part) for part in parts] == [2, 2, 1]
     assert sorted(torch.cat(list(parts)).tolist()) == list(range(5))
+
+
+def test_epochs_are_those_asked_for_or_as_many_as_make_the_steps():
+    assert [networks.steps_per_epoch(10, size) for size in (None, 1, 3, 5, 10, 99)] == [1, 10, 4, 2, 1, 1]
+    assert networks.n_epochs(7, 1000, 10, 3) == 7
+    for size in (None, 3, 10):
+        epochs, steps = networks.n_epochs("auto", 50, 10, size), networks.steps_per_epoch(10, size)
+        assert (epochs - 1) * steps < 50 <= epochs * steps

@@ -70,3 +70,19 @@ def test_it_is_the_leading_part_of_the_singular_value_decomposition(kind, exact,
     Q = every(kind(X[:8]))
     Z = (X[:8] - X[:8].mean(axis=0)) / np.where(X[:8].std(axis=0) > 0, X[:8].std(axis=0), 1.0)
     np.testing.assert_allclose(Q @ Q.T * np.sum(Z**2) / 8, Z @ Z.T, atol=1e-8)
+
+
+def test_entries_of_a_sparse_matrix_that_come_twice_are_one_and_it_stays_as_it_is():
+    rng = np.random.default_rng(2)
+    dense = np.where(rng.random((30, 5)) < 0.5, rng.normal(size=(30, 5)), 0.0)
+    rows, columns = np.nonzero(dense)
+    values, both = dense[rows, columns], (np.tile(rows, 2), np.tile(columns, 2))
+    twice = sparse.coo_array((np.concatenate([values - 1.0, np.ones(len(values))]), both), shape=dense.shape)
+    order = np.argsort(both[0], kind="stable")
+    first = np.searchsorted(both[0][order], np.arange(31))
+    X = sparse.csr_array((twice.data[order], both[1][order], first), shape=dense.shape)
+    assert X.nnz == 2 * len(values)
+    found, expected = principal_map(X, 3), principal_map(sparse.csr_array(dense), 3)
+    assert X.nnz == 2 * len(values)
+    np.testing.assert_allclose(found.scaling, expected.scaling, atol=1e-12)
+    np.testing.assert_allclose(np.abs(found.components), np.abs(expected.components), atol=1e-9)

@@ -7,7 +7,7 @@ import pytest
 
 from contone.backends.numpy.neighbours import nearest_neighbours, query_neighbours
 from contone.numerics.lle import lle_weights
-from contone.numerics.scaling import min_max_scaling, standardisation
+from contone.numerics.scaling import extreme_unit, min_max_scaling, standardisation
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 EXTREME = [2.0**-1030, 2.0**-560, 2.0**515, 2.0**1015]
@@ -24,6 +24,32 @@ def test_constant_columns_become_0():
     constant = np.hstack([X, np.full((20, 1), 7.3), np.zeros((20, 1))])
     assert (standardisation(constant)(constant)[:, 3:] == 0.0).all()
     assert (min_max_scaling(constant)(constant)[:, 3:] == 0.0).all()
+
+
+def test_a_column_is_constant_where_it_varies_by_rounding_alone():
+    """However large it is; an offset of 1e12 hides no deviation of 1."""
+    rng = np.random.default_rng(1)
+    last = 2.0**-52 * rng.integers(0, 3, size=(50, 2))
+    rounding = (1.0 + last) * [1.0, 2.0**30]
+    feature = 1e12 + rng.normal(size=(50, 1))
+    for scaling in (standardisation, min_max_scaling):
+        Z = scaling(np.hstack([rounding, feature]))(np.hstack([rounding, feature]))
+        assert np.abs(Z[:, :2]).max() < 1e-3
+        assert Z[:, 2].std() > 0.1
+
+
+def test_min_max_scaling_takes_the_ends_to_0_and_1():
+    Z = min_max_scaling(X + 5.0)(X + 5.0)
+    np.testing.assert_allclose([Z.min(axis=0), Z.max(axis=0)], [[0.0] * 3, [1.0] * 3], atol=1e-15)
+    np.testing.assert_allclose(Z * np.ptp(X, axis=0) + X.min(axis=0), X)
+
+
+def test_a_unit_is_one_or_a_power_of_two_next_to_the_largest_entry():
+    largest = np.array([0.0, 3e-290, 3e-100, 1.0, 5e100, 7e200])
+    unit = extreme_unit(largest)
+    np.testing.assert_array_equal(unit[[0, 2, 3, 4]], 1.0)
+    assert (np.frexp(unit)[0] == 0.5).all()  # no digit is lost by dividing by it
+    assert ((largest >= unit) & (largest < 2 * unit))[[1, 5]].all()
 
 
 @pytest.mark.parametrize("unit", EXTREME)

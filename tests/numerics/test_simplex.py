@@ -14,6 +14,7 @@ from contone.numerics.simplex import (
     kl_divergence,
     project_masked_simplex,
     row_sums,
+    shared_out,
     softmax,
     to_distributions,
 )
@@ -104,3 +105,16 @@ def test_scores_become_distributions():
     np.testing.assert_allclose(
         np.log(to_distributions(scores, "softmax")), scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
     )
+
+
+@pytest.mark.parametrize("total", [1.0, 7.0, 100.0])
+def test_what_is_shared_out_is_the_nearest_whole_numbers_with_that_sum(total):
+    """Of all whole numbers with the sum `total`, none are closer; what is whole already stays."""
+    D = np.random.default_rng(7).dirichlet(np.ones(4), size=30)
+    found = shared_out(D, total)
+    np.testing.assert_array_equal(found, np.round(found))
+    np.testing.assert_array_equal(found.sum(axis=1), total)
+    away = found - total * D
+    assert (np.ptp(away, axis=1) <= 1.0 + 1e-9).all()  # to move one from one place to another gains nothing
+    np.testing.assert_array_equal(shared_out(np.array([[1 / 3] * 3, [0.5, 0.25, 0.25]]), 12.0), [[4, 4, 4], [6, 3, 3]])
+    np.testing.assert_array_equal(shared_out(np.full((1, 4), 0.25), 2.0), [[1, 1, 0, 0]])  # of equal ones the first

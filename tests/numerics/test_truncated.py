@@ -32,6 +32,17 @@ def test_far_tails_stay_finite_and_inside(near):
         assert (x <= upper).all()
 
 
+@pytest.mark.parametrize("width", [1e-4, 0.02, 3.0])
+def test_in_the_far_tail_the_density_is_exponential(width):
+    """With the rate of the near end, cut at the far one: quantiles of a thousand even numbers."""
+    u, near = (np.arange(1000) + 0.5) / 1000, 60.0
+    expected = near - np.log1p(-u * -np.expm1(-near * width)) / near
+    right = truncated_normal(np.full(1000, near), np.full(1000, near + width), u)
+    np.testing.assert_allclose(np.sort(right), expected, atol=1e-6 * width)
+    left = truncated_normal(np.full(1000, -near - width), np.full(1000, -near), u)
+    np.testing.assert_allclose(np.sort(-left), expected, atol=1e-6 * width)
+
+
 def test_draws_rise_with_the_uniform_variable_on_the_left_and_keep_the_symmetry():
     u = np.linspace(0.01, 0.99, 50)
     left = truncated_normal(np.full(50, -3.0), np.full(50, -1.0), u)

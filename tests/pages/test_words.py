@@ -74,3 +74,36 @@ def test_pictures_go_into_the_page_as_far_as_there_is_room(tmp_path, monkeypatch
     assert found == ["", whole, whole, ""]
     monkeypatch.setattr(grading, "LARGEST_IMAGE", 99)
     assert grading._Pictures(tmp_path).embed("a.png") == ""
+
+
+def test_the_page_to_grade_on_holds_the_rows_the_labels_and_what_to_run(monkeypatch, tmp_path):
+    filled = {}
+    monkeypatch.setattr(grading.render, "fill", lambda template, **values: filled.update(values) or template)
+    monkeypatch.setattr(grading.escape, "json_for_html", lambda data: data)
+    rows = [grading.RowToGrade(7, ("k", "x"), (("song", "la"),), (True, False)),
+            grading.RowToGrade(1200, ("l", "y"), (), (False, False))]  # fmt: skip
+
+    def page(rows=rows, labels=("a", "b"), source="t.csv"):
+        assert grading.document(rows, labels, ["row", "id"], source, 5000, tmp_path, "run") == "grading.html.j2"
+        return filled["data"]["key"]
+
+    key = page()
+    assert filled["data"] == {
+        "labels": ["a", "b"], "columns": ["row", "id", "a_degree", "b_degree"], "key": key,
+        "rows": [
+            {"row": 7, "identity": ["k", "x"], "marked": [1, 0],
+             "cells": [{"name": "song", "value": "la", "kind": ""}]},
+            {"row": 1200, "identity": ["l", "y"], "marked": [0, 0], "cells": []},
+        ],
+    }  # fmt: skip
+    assert (filled["title"], filled["n_chosen"], filled["n_rows"], filled["command"]) == (
+        "Grade 2 rows", 2, "5,000", "run",
+    )  # fmt: skip
+    assert filled["versions"].startswith("contone ")
+    # Work in progress is kept for the same rows and labels, wherever the file lies.
+    assert page(source="elsewhere.csv") == key
+    assert len({key, page(rows[:1]), page(labels=("b", "a")), page(rows[::-1])}) == 4
+    page(source="x" * 60)
+    assert filled["source"] == "x" * 60
+    page(source="x" * 61)
+    assert len(filled["source"]) == 60

@@ -191,7 +191,7 @@ def test_what_cannot_work_is_refused(small, monkeypatch):
     X, _, D = small
     with pytest.raises(ValueError, match="'estimator' parameter of FromClassifier"):
         FromClassifier(LinearSVC()).fit(X, D)
-    with pytest.raises(InputError, match='KNeighborsClassifier has none. Use targets="counts"'):
+    with pytest.raises(InputError, match='KNeighborsClassifier.fit takes no sample_weight: use targets="counts"'):
         FromClassifier(KNeighborsClassifier(), targets="weights").fit(X, D)
     monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "1kB")
     with pytest.raises(MemoryEstimateError, match="240 copies of 60 rows"):

@@ -39,8 +39,7 @@ def test_printed_and_corrected_differ_by_the_mapping_only():
     printed, corrected = paper.augmentation(as_printed=True), paper.augmentation()
     assert corrected["clark"]["GLLE"]["flickr"] == printed["chebyshev"]["GLLE"]["cdc"]
     assert corrected["kl"]["LP"]["alpha"] == printed["kl"]["LP"]["alpha"]
-    assert "X+LF" in paper.ablation(as_printed=True)["chebyshev"]
-    assert "X+LC" in paper.ablation()["chebyshev"]
+    assert set(paper.ablation()["chebyshev"]) == {"LF+LC", "X+LC", "LF+L", "X+L"}  # "X+LF" in print
 
 
 @cache

@@ -90,8 +90,15 @@ def test_a_container_may_have_less_than_the_machine(monkeypatch, tmp_path):
     for name, text in {"max": "1000000", "current": "600000", "stat": "active_file 7\ninactive_file 100000\n"}.items():
         (tmp_path / f"memory.{name}").write_text(text)
     assert machine.available_bytes() == 1_000_000 - 600_000 + 100_000
+    (tmp_path / "memory.stat").write_text("active_file 7\n")  # nothing is cached
+    assert machine.available_bytes() == 1_000_000 - 600_000
+    (tmp_path / "memory.current").write_text("unknown")
+    assert machine.available_bytes() == 4_000_000 * 1024
+    (tmp_path / "memory.current").write_text("600000")
     (tmp_path / "memory.max").write_text("max\n")
     assert machine.available_bytes() == 4_000_000 * 1024
+    (tmp_path / "meminfo").unlink()  # not Linux: all of its memory
+    assert machine.available_bytes() == machine.os.sysconf("SC_PHYS_PAGES") * machine.os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.parametrize("name", enhance.methods())

@@ -107,7 +107,10 @@ def test_a_column_of_sets_streams_like_the_whole(frame, kind):
         enhance_file("e.csv", "e.parquet", labels="mood", stream=True, label_separator=";")
 
 
-@pytest.mark.parametrize("option", [{"item": "x"}, {"missing": "drop"}, {"unlabelled": "drop"}])
+@pytest.mark.parametrize(
+    "option",
+    [{"item": "x"}, {"missing": "drop"}, {"unlabelled": "drop"}, {"embeddings": "e.npy"}, {"annotators": "p.csv"}],
+)
 def test_what_cannot_stream_says_why(frame, option):
     with pytest.raises(ArgumentError, match="leave out --stream"):
         enhance_file("t.parquet", "o.parquet", labels=NAMES, stream=True, **option)

@@ -68,6 +68,27 @@ def test_numbers_larger_than_any_integer_stay_exact(tmp_path, source, target):
     assert found.to_list() == [big, "7", "8"]
 
 
+@pytest.mark.parametrize("target", OUTPUTS)
+def test_doubles_keep_every_digit(tmp_path, target):
+    numbers = [0.1 + 0.2, 5e-324, 1.7976931348623157e308, -1 / 3, 2.0**53 - 1]
+    formats.write(pl.DataFrame({"t": numbers}), str(tmp_path / f"out{target}"), overwrite=False)
+    assert formats.read(tmp_path / f"out{target}").stored["t"].cast(pl.Float64).to_list() == numbers
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
+def test_large_whole_numbers_among_fractions_stay_exact(tmp_path, suffix):
+    path, rows = tmp_path / f"in{suffix}", ['{"t": 9007199254740993, "x": 1e20}', '{"t": 1.5, "x": 0.5}']
+    path.write_text("\n".join(rows) if suffix == ".jsonl" else f"[{','.join(rows)}]")
+    found = formats.read(path).stored
+    assert found["t"].to_list() == ["9007199254740993", "1.5"]
+    assert found["x"].to_list() == [1e20, 0.5]
+
+
+def test_infinite_numbers_are_in_json_lines(tmp_path):
+    formats.write(pl.DataFrame({"t": [1.5, float("-inf"), None]}), str(tmp_path / "out.jsonl"), overwrite=False)
+    assert formats.read(tmp_path / "out.jsonl").stored["t"].to_list() == ["1.5", "-inf", None]
+
+
 ADDRESSES = ["https://example.org/a?b=c", "mailto:x@y", "file:///etc/passwd", "internal:Sheet1!A1", "ftp://h", "=1+1",
              "{=SUM(A1:A2)}", "00123", "1e5", "+49 30", "external:c:\\t.xlsx", "@x", "-1-1", "TRUE"]  # fmt: skip
 
@@ -103,6 +124,9 @@ FINE = {
     "2024-01-01 01:30:00.000000+00:00": datetime.datetime(2024, 1, 1, 1, 30, tzinfo=datetime.UTC),
     "01:30:00.123456": datetime.time(1, 30, 0, 123456),
     "P1DT0.000001S": datetime.timedelta(days=1, microseconds=1),
+    "1900-02-28": datetime.date(1900, 2, 28),
+    "1899-12-31 05:00:00.000000": datetime.datetime(1899, 12, 31, 5),
+    "inf": float("inf"),
 }
 
 

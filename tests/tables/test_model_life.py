@@ -72,7 +72,7 @@ def test_columns_are_found_by_name_in_any_order_and_any_format(here):
 
 def test_what_does_not_fit_the_model_is_refused_by_name(here):
     fitted()
-    for dropped, said in (("y", "lacks 1 columns that the model was fitted on: 'y'"), ("sad", "but lacks 'sad'")):
+    for dropped, said in (("y", "lacks 1 columns that the model was fitted on: 'y'"), ("sad", "the labels 'sad'")):
         here.drop(dropped).write_csv("new.csv")
         with pytest.raises(DataError, match=said):
             apply_model("m.contone", "new.csv", "o.csv")
@@ -84,7 +84,7 @@ def test_what_does_not_fit_the_model_is_refused_by_name(here):
     with pytest.raises(ArgumentError, match="Temperature needs the labels calm, happy, sad"):
         apply_model("m.contone", "new.csv", "o.csv")
     fitted("lp")
-    with pytest.raises(ArgumentError, match="LP gives the degrees of the rows it was fitted on only"):
+    with pytest.raises(ArgumentError, match="LP gives degrees of the rows it was fitted on only"):
         apply_model("m.contone", "t.csv", "o.csv")
     assert not Path("o.csv").exists()
 
@@ -99,7 +99,7 @@ def test_classes_that_a_model_has_never_seen_are_named(here):
 
     here.with_columns(zone=pl.Series([9, *here["zone"][1:]])).write_csv("new.csv")
     apply_model("m.contone", "new.csv", "o.csv", progress=Listen())
-    assert warned == ["  'zone' holds classes that the model has never seen: 9; read as zeros"]
+    assert warned == ["  'zone' holds classes the model has never seen: 9; read as zeros"]
     apply_model("m.contone", "t.csv", "p.csv", progress=Listen())
     assert len(warned) == 1
 
@@ -111,6 +111,24 @@ def test_a_model_whose_labels_were_shortened_is_refused(here):
     replace(model, labels=model.labels[:2], columns=columns).save("m.contone")
     with pytest.raises(contone.exceptions.ContoneError):
         apply_model("m.contone", "t.csv", "o.csv")
+    assert not Path("o.csv").exists()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_a_forged_model_of_people_answers_is_checked_like_any_other(here):
+    """A model is tried out with a row of zeros, by nobody: what is odd of the persons it knows shows later."""
+    rows = [f"{i // 3},{'abc'[i % 3]},{'xy'[i % 7 % 2]},{i // 3}" for i in range(30)]
+    Path("v.csv").write_text("item,who,mood,x\n" + "\n".join(rows))
+    how = {"item": "item", "worker": "who", "labels": "mood"}
+    method = contone.Inversion(n_sweeps=4, n_burn=1, random_state=0)
+    fit_file("v.csv", "m.contone", method=method, rule="votes", **how)
+    model = load_table_model("m.contone")
+    for draw in model.method.fit_.draws:
+        draw.traits.offset.setflags(write=True)
+        draw.traits.offset[1:] = np.nan
+    model.save("m.contone")
+    with pytest.raises(contone.exceptions.ContoneError, match="NaN"):
+        apply_model("m.contone", "v.csv", "o.csv", **how)
     assert not Path("o.csv").exists()
 
 

@@ -432,7 +432,7 @@ def test_a_csv_is_written_with_the_marks_of_the_one_that_was_read():
     assert stream.getvalue() == b"1.5,x\n"
 
 
-def test_sheets_keep_what_a_cell_would_round():
+def test_sheets_keep_what_a_cell_would_round(monkeypatch):
     pytest.importorskip("xlsxwriter")
     pytest.importorskip("fastexcel")
     import tempfile
@@ -449,6 +449,12 @@ def test_sheets_keep_what_a_cell_would_round():
     with pytest.raises(OutputError, match="texts of more than 32,767 letters"):
         excel.write_excel(pl.DataFrame({"t": ["x" * 32_768]}), io.BytesIO())
     excel.write_excel(pl.DataFrame({"t": ["x" * 32_767]}), io.BytesIO())
+    monkeypatch.setattr(excel, "MOST_ROWS", 3)
+    monkeypatch.setattr(excel, "MOST_COLUMNS", 2)
+    excel.write_excel(pl.DataFrame({"a": [1, 2, 3], "b": [1, 2, 3]}), io.BytesIO())
+    for rows, width in ((4, 2), (3, 3)):
+        with pytest.raises(OutputError, match=f"has {rows} rows and {width} columns; a sheet holds 3 and 2"):
+            excel.write_excel(pl.DataFrame({f"c{j}": [1] * rows for j in range(width)}), io.BytesIO())
 
 
 def test_a_stray_entry_far_away_is_found_before_memory_is_taken(tmp_path, monkeypatch):
@@ -539,6 +545,10 @@ def test_embeddings_are_checked_where_they_lie(tmp_path):
     with pytest.raises(ArgumentError, match="must hold one table"):
         joined(E=E[0])
     clash = Table(pl.DataFrame({"embedding_1": [1, 2]}))
+    with open(tmp_path / "e.npy", "wb") as claim:  # terabytes
+        np.lib.format.write_array_header_1_0(claim, {"descr": "<f8", "fortran_order": False, "shape": (10**9, 1000)})
+    with pytest.raises(ArgumentError, match="cannot read"):
+        embeddings.join(table, Reading(embeddings=tmp_path / "e.npy"), None)
     np.save(tmp_path / "e.npy", E)
     with pytest.raises(ArgumentError, match="has a column 'embedding_1' already"):
         embeddings.join(clash, Reading(embeddings=tmp_path / "e.npy"), None)
@@ -626,3 +636,19 @@ def test_parts_are_known_by_what_they_hold(tmp_path):
 def test_progress_is_silent_by_default(capsys):
     Progress().note("x")
     assert capsys.readouterr().out == ""
+
+
+def test_what_a_compressed_file_unpacks_to_is_bounded(tmp_path, monkeypatch):
+    path = tmp_path / "labels.xml.gz"
+    path.write_bytes(gzip.compress(b"<labels>" + b" " * labels.MOST_BYTES))
+    with pytest.raises(DataError, match="holds 17 MB or more"):
+        labels.xml_labels(path)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n1," + b"x" * 1_000_000 + b"\n"))
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "5MB")
+    with pytest.raises(DataError, match="choose a smaller --chunk-rows"):
+        pieces.cut(path, None)
+    monkeypatch.setattr(text, "MOST_BYTES", 1000)
+    path.write_bytes(gzip.compress(b'"' + b"x" * 2000))
+    with pytest.raises(DataError, match="no header"):
+        pieces.cut(path, None)

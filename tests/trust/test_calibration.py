@@ -60,3 +60,44 @@ def test_a_handful_of_rows_tells_nothing():
     even = (np.arange(100)[:, None] + 0.5) / 100
     assert interval_finding(np.random.default_rng(0).permutation(even)[:80].reshape(4, 20, 1)).verdict == UNTOLD
     assert interval_finding(even.reshape(4, 25, 1)).verdict == FINE
+
+
+def ranks_in(*counts: int) -> np.ndarray:
+    """Ranks of 4 refits, this many of a thousand in each of the ten bins, in their middles."""
+    values = np.repeat((np.arange(10) + 0.5) / 10, counts)
+    return np.random.default_rng(0).permutation(np.tile(values, 4)).reshape(4, -1, 1)
+
+
+@pytest.mark.parametrize(
+    ("counts", "coverage", "verdict", "words"),
+    [
+        ((100,) * 10, 1.0, DOUBTFUL, "the posterior is too"),  # more than 97 % are inside
+        ((260, 60, 60, 60, 60, 60, 60, 60, 60, 260), 1.0, DOUBTFUL, "too narrow"),
+        ((20, 20, 60, 60, 340, 340, 60, 60, 20, 20), 1.0, DOUBTFUL, "too wide"),
+        ((50, 60, 80, 90, 100, 110, 120, 120, 130, 140), 1.0, DOUBTFUL, "too low"),
+        ((140, 130, 120, 120, 110, 100, 90, 80, 60, 50), 1.0, DOUBTFUL, "too high"),
+    ],
+)
+def test_the_shape_of_the_ranks_is_named_by_what_is_most_in_excess(counts, coverage, verdict, words):
+    found = interval_finding(ranks_in(*counts))
+    assert (found.verdict, found.value) == (verdict, coverage)
+    assert words in found.sentence
+    assert list(found.shown) == [f"0.{k}" for k in range(10)]
+    assert list(found.shown.values()) == pytest.approx([n / 1000 for n in counts])
+    half = histogram(ranks_in(*counts))[1]
+    np.testing.assert_allclose(found.lower, 0.1 - half)
+    np.testing.assert_allclose(found.upper, 0.1 + half)
+    assert "(4 refits)" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("outside", "verdict"), [(29, DOUBTFUL), (30, FINE), (180, FINE), (181, DOUBTFUL), (300, DOUBTFUL), (301, OFF)]
+)
+def test_intervals_may_hold_between_82_and_97_percent(outside, verdict):
+    """Of a thousand ranks these many are beyond the 90 % interval; the others lie evenly, as far as they can."""
+    inside = 0.05 + 0.9 * (np.arange(1000 - outside) + 0.5) / (1000 - outside)
+    ends = np.where(np.arange(outside) % 2, 0.02, 0.98)
+    ranks = np.random.default_rng(0).permutation(np.tile(np.concatenate([inside, ends]), 4)).reshape(4, 1000, 1)
+    found = interval_finding(ranks)
+    assert found.value == pytest.approx(1 - outside / 1000)
+    assert found.verdict == verdict

@@ -14,11 +14,12 @@ import contone
 from contone import LEMLL, LP, Check, CumulativeMass, Inversion, Logical, Temperature, Threshold, TopK
 from contone.exceptions import ArgumentError, InputError
 from contone.numerics.simplex import softmax
-from contone.trust import hidden_labels, model_checks
+from contone.trust import check, hidden_labels, model_checks
 from contone.trust.agreement import mean_over_pairs
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD
 from contone.trust.credibility import data_finding, expected_error_of
 from contone.trust.rehearsal import cardinality_shares
+from contone.trust.verdict import decide
 
 SHORT = {"n_sweeps": 60, "n_burn": 20}
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -89,7 +90,7 @@ def test_rows_and_labels_are_named(checked):
 def test_labels_of_another_rule_are_noticed():
     X, D = drawn(spread=2.0, n=150)
     L = Threshold(0.35).apply(D).astype(float)
-    L[:, 0] = 1.0 - L[:, 1]  # and two labels that the model cannot tie together like this
+    L[:, [0, 2]] = 1.0 - L[:, [1, 3]]  # and pairs of labels that the model cannot tie together like this
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = contone.check(Inversion(**SHORT), X, L, n_replicates=10)
@@ -164,7 +165,7 @@ def test_what_cannot_be_checked_is_refused():
 
 
 def contrast(summary, L, replicates, categories):
-    return model_checks.contrast("n", "t", "Differs by {:.2f}", "share", 0.05, summary, L, replicates, categories)
+    return model_checks.contrast(L, replicates, categories, "n", "t", "Differs by {:.2f}", "share", 0.05, summary)
 
 
 def test_a_summary_of_equal_sets_has_no_distance():
@@ -197,6 +198,46 @@ def test_labels_that_vary_are_counted_where_they_were_asked():
     assert data_finding(L[28:32], tuple("abcd")).verdict == OFF  # four rows
 
 
+@pytest.mark.parametrize(
+    ("n", "varies", "verdict", "value"),
+    [(40, 2, FINE, 1.0), (39, 2, DOUBTFUL, 40 / 39), (400, 2, FINE, 1.0), (400, 4, FINE, 0.5), (400, 1, DOUBTFUL, 2.0),
+     (5, 4, DOUBTFUL, 8.0), (4, 4, OFF, 10.0), (40, 0, OFF, 1e6)],
+)  # fmt: skip
+def test_forty_rows_and_half_of_the_labels_are_enough(n, varies, verdict, value):
+    """Of four labels these many are marked in every other row; the rest is always marked, or never."""
+    L = np.tile([1.0, 1.0, 0.0, 0.0], (n, 1))
+    L[:, :varies] = np.arange(n)[:, None] % 2
+    L[:, varies:] = [[1.0, 0.0, 1.0, 0.0][: 4 - varies]]
+    found = data_finding(L, tuple("abcd"))
+    assert (found.verdict, found.value) == (verdict, pytest.approx(value))
+
+
+def test_a_check_in_words(checked):
+    """The headline says what is known; the list what was looked at, with the verdicts below each other."""
+    plain = replace(checked, rule="r", rule_words="W", explained=None, yes_weight=0.75, rule_share=0.0049,
+                    baselines={"equal": 0.25, "labels": 0.1234}, not_checked=("Not this.",))  # fmt: skip
+    said = str(plain.expected_error).capitalize().replace("kl", "KL")
+    assert plain.headline() == (
+        f"Under the rule “W” labels marked yes keep 75% of the weight. {said} (equal 0.25, labels 0.123)."
+    )
+    full = replace(plain, explained=0.9, rule_share=0.005, method="LP").headline()
+    assert full.startswith("Under the rule “W”, which explains the number of labels of 90% of rows, with LP labels")
+    assert full.endswith("; 0% of it is that nobody knows the rule.")
+    for rule in ("Votes()", "Levels(1, 5)", "Marks()"):
+        assert replace(plain, rule=rule).headline() == f"Read as: W. {said} (equal 0.25, labels 0.123)."
+    lines = plain.text().splitlines()
+    actions = len(plain.decision.actions)
+    assert lines[0] == plain.decision.sentence()
+    assert lines[1 : 1 + actions] == [f"- {action}" for action in plain.decision.actions]
+    assert lines[1 + actions] == plain.headline()
+    widest = max(len(f.verdict) for f in plain.findings)
+    assert lines[2 + actions : -1] == [f"{f.verdict:>{widest}}  {f.sentence}" for f in plain.findings]
+    assert lines[-1] == "Not this."
+    doubted = replace(plain, decision=decide([replace(plain.findings[0], name="spread", verdict=DOUBTFUL)]))
+    for commands, advice in ((True, doubted.decision.commands), (False, doubted.decision.actions)):
+        assert [f"- {one}" in doubted.text(commands=commands).splitlines() for one in advice] == [True] * len(advice)
+
+
 def test_correlations():
     rng = np.random.default_rng(0)
     L = (rng.random((500, 3)) < 0.4).astype(float)
@@ -208,9 +249,10 @@ def test_correlations():
 def test_small_tables_say_that_hidden_labels_were_not_tried():
     """Too few can be hidden: no finding, and a sentence; the other checks are made."""
     L = np.vstack([np.eye(2), np.eye(2), np.ones((2, 2))])
-    finding, said = hidden_labels.find_hidden_labels(Temperature(), np.arange(6.0)[:, None], L, 0)
-    assert finding == []
-    assert "too few to say anything" in said
+    found = check(Temperature(), np.arange(6.0)[:, None], L)
+    assert "entries" not in [finding.name for finding in found.findings]
+    assert len(found.findings) >= 6
+    assert sum("too few to say anything" in said for said in found.not_checked) == 1
 
 
 @pytest.mark.parametrize("rule", [TopK(2), "order", CumulativeMass()], ids=str)

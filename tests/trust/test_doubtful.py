@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 from contone import CumulativeMass, Inversion, Temperature, TopK, doubtful_labels
 from contone.enhance.inversion import simulate
-from contone.exceptions import ArgumentError, InputError
-from contone.trust.chances import probability_wrong
+from contone.enhance.inversion.chances import chances
+from contone.enhance.inversion.logistic_normal import Flips
+from contone.exceptions import ArgumentError, InputError, LabelWarning
+from contone.trust.chances import _ranked, probability_wrong, read_noise
 
 SHORT = {"n_sweeps": 40, "n_burn": 15}
 NOISE = 0.2
@@ -99,3 +103,51 @@ def test_arguments_are_refused_by_name(pair):
     for reading in ("order", "votes", "marks", "levels"):
         with pytest.raises(InputError, match=f"doubtful_labels.*{reading}"):
             doubtful_labels(Inversion(degradation=reading, **SHORT), X, Y)
+
+
+def test_entries_are_ranked_to_a_bound_and_a_number():
+    """Equal ones in the order of the rows; what nobody asked is no entry; classes have the names of the labels."""
+    P = np.array([[0.5, 0.2], [np.nan, 0.9], [0.5, 0.0]])
+    L = np.array([[1.0, 0.0], [np.nan, 1.0], [0.0, 1.0]])
+
+    def ranked(least=0.0, k=None, Y=None):
+        border = SimpleNamespace(label_names=["a", "b"])
+        found = _ranked(P, L, border, L if Y is None else Y, least, k)
+        return list(zip(found.row.tolist(), found.label.tolist(), found.given.tolist(), found.probability.tolist(),
+                        strict=True))  # fmt: skip
+
+    everything = [(1, 1, True, 0.9), (0, 0, True, 0.5), (2, 0, False, 0.5), (0, 1, False, 0.2), (2, 1, True, 0.0)]
+    assert ranked() == everything
+    assert ranked(0.5) == everything[:3]  # what reaches the bound is among them
+    assert ranked(0.51) == ranked(k=1) == everything[:1]
+    assert [label for _, label, *_ in ranked(Y=np.array(["a", "b", "b"]))] == ["b", "a", "a", "b", "b"]
+
+
+def test_one_label_is_never_wrong_and_the_other_probability_is_what_is_left(pair):
+    method, X, Y = pair
+    fit, one = method.fit_, np.ones((150, 1))
+    with pytest.warns(LabelWarning, match="the same in every row"):
+        single = Inversion(**SHORT).fit(X, one).fit_
+    assert not probability_wrong(single, X, one, NOISE, 8, np.random.default_rng(0)).any()
+    L = np.where(np.arange(20)[:, None] == 3, np.nan, Y[:20])
+    wrong = probability_wrong(fit, X[:20], L, NOISE, 20, np.random.default_rng(0))
+    marked = chances(fit, X[:20], L, Flips.of(NOISE), 20, np.random.default_rng(0))
+    np.testing.assert_allclose(wrong, np.where(np.isnan(L), np.nan, np.abs(L - marked)))
+
+
+@pytest.mark.parametrize(
+    ("own", "given", "usual", "expected"),
+    [
+        (0.1, None, 0.05, 0.1), (0.0, None, 0.05, 0.05), ("auto", None, 0.05, 0.05), (0.1, 0.2, 0.05, 0.2),
+        (0.1, 0.0, 0.05, 0.0), (0.1, 0.499, 0.0, 0.499), ((0.1, 0.2), None, 0.0, Flips(0.1, 0.2)),
+        (0.0, (0.3, 0.0), 0.0, Flips(0.3, 0.0)), (0.1, 0, 0.0, 0.0),
+    ],
+)  # fmt: skip
+def test_noise_is_that_given_or_that_of_the_method_or_the_usual_one(own, given, usual, expected):
+    for attribute in ("noise", "noise_"):
+        assert read_noise("f", SimpleNamespace(**{attribute: own}), given, usual) == expected
+    assert read_noise("f", SimpleNamespace(noise=0.3, noise_=0.2), None) == 0.2  # what was found in the fit
+    assert read_noise("f", SimpleNamespace(), None) == 0.0
+    for wrong in (-0.1, 0.5, "much"):
+        with pytest.raises(ArgumentError, match="noise must be from 0 to below 0.5"):
+            read_noise("f", SimpleNamespace(noise=own), wrong)

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rendered import paragraphs, section_of, tables
 
 from contone import CumulativeMass, Inversion, Uniform, check
 from contone.numerics.simplex import softmax
 from contone.pages import svg
-from contone.pages.blocks import Charts
 from contone.pages.render import render, save
 from contone.trust import page
 from contone.trust.check_result import DoubtfulEntry, Finding, LabelSummary, RowSummary
@@ -78,38 +78,38 @@ def test_labels_are_sorted_by_their_degrees_with_bars_and_typical_intervals(foun
         LabelSummary("b", 0.5, 0.6, 0.4, 0.7),
         LabelSummary("c", 0.0, 0.0),
     )
-    section = page.document(replace(found, labels=labels)).section("labels")
-    (grid,) = section.grids()
-    assert [column.title for column in grid.columns] == ["Marked", "Mean degree", "Lower", "Upper"]
-    assert not any(column.is_text for column in grid.columns)
-    texts = [(row.name, *(cell.text for cell in row.cells)) for row in grid.rows]
-    assert texts == [("b", "50.0 %", "60.0 %", "40.0 %", "70.0 %"), ("a", "25.0 %", "20.0 %", "10.0 %", "35.0 %"),
-                     ("c", "0.0 %", "0.0 %", "", "")]  # fmt: skip
-    assert [row.cells[1].bar for row in grid.rows] == [page.BAR, page.BAR / 3, 0.0]
-    assert section.blocks[0].text.endswith("typical 90 % interval of a single row (median ends).")
-    plain = page.document(replace(found, labels=labels[2:])).section("labels")
-    assert plain.blocks[0].text == "Mean degree over the rows."
-    assert len(plain.grids()[0].columns) == 2
+    text = html(replace(found, labels=labels))
+    ((columns, rows),) = tables(text, "labels")
+    assert columns == dict.fromkeys(["Marked", "Mean degree", "Lower", "Upper"], False)
+    assert [(name, *(cell.text for cell in cells)) for name, cells in rows] == [
+        ("b", "50.0 %", "60.0 %", "40.0 %", "70.0 %"),
+        ("a", "25.0 %", "20.0 %", "10.0 %", "35.0 %"),
+        ("c", "0.0 %", "0.0 %", "", ""),
+    ]
+    assert [cells[1].bar for _, cells in rows] == [page.BAR, page.BAR / 3, 0.0]
+    assert [cells[3].value for _, cells in rows] == [0.7, 0.35, None]  # what a click sorts by
+    assert paragraphs(text, "labels")[-1].endswith("typical 90 % interval of a single row (median ends).")
+    plain = html(replace(found, labels=labels[2:]))
+    assert paragraphs(plain, "labels")[-1] == "Mean degree over the rows."
+    assert list(tables(plain, "labels")[0][0]) == ["Marked", "Mean degree"]
 
 
 def test_rows_and_entries_are_described(found):
     marked = tuple(f"m{k}" for k in range(14))
     row = RowSummary(7, 0.12345, marked, (("a", 0.617), ("b", 0.2)))
     entry = DoubtfulEntry(3, "c", False, 0.955, marked[:12], (("a", 0.5),))
-    document = page.document(replace(found, ambiguous=(row,), doubtful=(entry, replace(entry, given=True))))
-    (ambiguous,), (doubtful,) = (document.section(name).grids() for name in ("ambiguous", "doubtful"))
-    assert [c.text for c in ambiguous.rows[0].cells] == [
-        "0.123",
-        ", ".join(marked[:12]) + " and 2 more",
-        "a 62 %, b 20 %",
-    ]
-    assert [column.is_text for column in ambiguous.columns] == [False, True, True]
-    texts = [[c.text for c in row.cells] for row in doubtful.rows]
-    assert texts[0] == ["c", "not marked", "96 %", ", ".join(marked[:12]), "a 50 %"]
-    assert texts[1][1] == "marked"
-    none = page.document(replace(found, doubtful=())).section("doubtful")
-    assert none.grids() == []
-    assert none.blocks[0].text.startswith("No label looks wrong")
+    text = html(replace(found, ambiguous=(row,), doubtful=(entry, replace(entry, row=4, given=True))))
+    ((columns, ambiguous),), ((_, doubtful),) = (tables(text, name) for name in ("ambiguous", "doubtful"))
+    ((_, first),), (wrong, other) = ambiguous, doubtful
+    assert [cell.text for cell in first] == ["0.123", ", ".join(marked[:12]) + " and 2 more", "a 62 %, b 20 %"]
+    assert [name for name, _ in (*ambiguous, *doubtful)] == ["7", "3", "4"]
+    assert columns == {"Expected KL": False, "Marked": True, "Largest degrees": True}
+    assert first[0].value == 0.12345
+    assert [cell.text for cell in wrong[1]] == ["c", "not marked", "96 %", ", ".join(marked[:12]), "a 50 %"]
+    assert other[1][1].text == "marked"
+    none = html(replace(found, doubtful=()))
+    assert tables(none, "doubtful") == []
+    assert paragraphs(none, "doubtful")[-1].startswith("No label looks wrong")
 
 
 @pytest.mark.parametrize(
@@ -142,11 +142,9 @@ def test_a_picture_has_a_dot_per_category_and_a_bar_where_something_was_expected
     share = Finding("s", "T", "fine", 0.0, "Said.", {"a": 0.2, "b": 0.5}, "share of rows")
     number = Finding("k", "T", "fine", 0.0, "Said.", {"a": 2.0, "b": 5.0}, "KL")
     nothing = Finding("z", "T", "fine", 0.0, "Said.", {"a": 0.0}, "KL")
-    page_of = page.document(
-        replace(found, findings=(banded, share, number, nothing, Finding("e", "T", "fine", 0, ".")))
-    )
-    pictures = [block for block in page_of.section("checks").blocks if isinstance(block, Charts)]
-    assert [len(block.draw()) for block in pictures] == [1, 1, 1, 1, 0]
+    text = html(replace(found, findings=(banded, share, number, nothing, Finding("e", "T", "fine", 0, "."))))
+    checks = section_of(text, "checks").split("<h3>")[1:]
+    assert [check.count('<svg class="chart"') for check in checks] == [1, 1, 1, 1, 0]
     axis = drawings[0].axes[0]
     assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in axis.lines] == [(0.2, 1), (1.5, 0)]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["a", "b"]

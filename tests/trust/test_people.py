@@ -7,11 +7,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rendered import paragraphs, tables
 
 from contone.pages.render import render
 from contone.trust.agreement import Agreement, agreement
 from contone.trust.page import headline, people_document
-from contone.trust.people import count_values, look_at_people, speaks_for
+from contone.trust.people import count_values, look_at_people, persons_finding, speaks_for
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -98,6 +99,15 @@ def test_items_are_ambiguous_by_the_lower_end_of_their_second_label_and_answers_
     assert people.labels[0].frequency == pytest.approx(0.5)
 
 
+def test_answers_of_people_who_hardly_follow_the_items_are_counted():
+    person = look_at_people(*answered()).persons[0]
+    idle, careful = person._replace(sharpness=(0.2, 0.1, 0.49), answers=30), person._replace(sharpness=(0.6, 0.2, 0.51))
+    for others, verdict in ((31, "fine"), (30, "fine"), (29, "doubtful")):
+        found = persons_finding([idle, careful._replace(answers=others)])
+        assert (found.name, found.verdict, found.value) == ("persons", verdict, 30 / (30 + others))
+        assert "1 of 2 surely follow" in found.sentence
+
+
 def page_of(**changes):
     return people_document(replace(look_at_people(*answered()), **changes), "answers.csv")
 
@@ -116,32 +126,33 @@ def test_the_headline_says_how_far_people_agree(alpha, lower, word):
 
 
 def test_the_tables_of_people_say_what_was_found():
+    pytest.importorskip("jinja2")
     people = look_at_people(*answered())
     document = page_of()
     assert document.about == "answers.csv: 400 answers about 80 items by 5 people."
-    (who,) = document.section("who").grids()
-    assert [row.name for row in who.rows] == [f"p{w}" for w in range(5)]
-    person, cells = people.persons[1], who.rows[1].cells
-    assert [c.text for c in cells[:3]] == ["80", "1.00", "1.00"]
+    text = render(document, "html")
+    ((_, who),) = tables(text, "who")
+    assert [name for name, _ in who] == [f"p{w}" for w in range(5)]
+    person, cells = people.persons[1], who[1][1]
+    assert [cell.text for cell in cells[:3]] == ["80", "1.00", "1.00"]
     assert cells[1].note == "1.00 to 1.00"
     assert cells[4].text == f"{person.drift:+.2f} ± {person.drift_error:.2f}".replace("-", "−")
-    assert [row.cells[4].state for row in who.rows] == ["", "doubtful", "", "", ""]
-    ambiguous, doubtful = document.section("what").grids()
-    assert [(row.name, row.cells[0].text, row.cells[1].value) for row in ambiguous.rows] == [
+    assert cells[4].value == person.drift
+    assert [row[4].state for _, row in who] == ["", "doubtful", "", "", ""]
+    (_, ambiguous), (_, doubtful) = tables(text, "what")
+    assert [(name, row[0].text, row[1].value) for name, row in ambiguous] == [
         (found.item, found.said, found.score) for found in people.ambiguous
     ]
-    assert [(row.name, row.cells[1].text) for row in doubtful.rows] == [(a.item, a.person) for a in people.doubtful]
+    assert [(name, row[1].text) for name, row in doubtful] == [(a.item, a.person) for a in people.doubtful]
     name, degree, low, high = people.ambiguous[0].degrees[0]
-    assert (
-        ambiguous.rows[0]
-        .cells[2]
-        .text.startswith(f"{name} {100 * degree:.0f} % ({100 * low:.0f} to {100 * high:.0f}), ")
-    )
-    many = page_of(persons=people.persons * 101)
-    assert "5 more people, who say less, are not shown" in many.section("who").blocks[0].text
-    assert "more people, who" not in document.section("who").blocks[0].text
-    none = page_of(ambiguous=(), doubtful=()).section("what")
-    assert [block.text for block in none.blocks[1::2]] == ["No item is clearly ambiguous.", "No answer is doubtful."]
+    assert ambiguous[0][1][2].text.startswith(f"{name} {100 * degree:.0f} % ({100 * low:.0f} to {100 * high:.0f}), ")
+    persons = tuple(person._replace(name=f"p{k}") for k, person in enumerate(people.persons * 101))
+    many = render(page_of(persons=persons), "html")
+    assert "5 more people, who say less, are not shown" in paragraphs(many, "who")[-1]
+    assert len(tables(many, "who")[0][1]) == 500
+    assert "more people, who" not in paragraphs(text, "who")[-1]
+    none = paragraphs(render(page_of(ambiguous=(), doubtful=()), "html"), "what")
+    assert none[2::2] == ["No item is clearly ambiguous.", "No answer is doubtful."]
 
 
 def test_marks_and_levels_agree_label_by_label():

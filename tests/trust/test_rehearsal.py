@@ -8,9 +8,11 @@ from sklearn.base import clone
 
 from contone import CumulativeMass, Inversion, Rehearsal, TopK
 from contone.enhance.inversion import simulate
-from contone.enhance.inversion.logistic_normal import Flips
+from contone.enhance.inversion.logistic_normal import Flips, Spread
 from contone.exceptions import ArgumentError, LabelWarning
 from contone.numerics.simplex import kl_divergence, softmax
+from contone.trust import rehearsal as rehearsing
+from contone.trust.rehearsal import Replicate
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +54,14 @@ def test_cardinalities_and_frequencies_are_those_of_the_data_in_expectation(mode
     assert rehearsal.warnings == ()
 
 
+def spread(D):
+    """Root mean square of the centred logarithms."""
+    Z = np.log(D)
+    return np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True))))
+
+
 def test_replicates_differ_in_their_parameters_and_a_seed_repeats_them(model_data, rehearsal):
-    spreads = [r.spread for r in rehearsal.replicates]
+    spreads = [spread(r.distributions) for r in rehearsal.replicates]
     assert len(set(spreads)) == len(spreads)
     again = Rehearsal(*model_data[:2], QUICK, n_replicates=8)
     for one, other in zip(rehearsal.replicates, again.replicates, strict=True):
@@ -127,10 +135,9 @@ def test_graded_rows_say_how_wide_the_degrees_are_spread():
     L, X = TopK(1).apply(D), rng.normal(size=(200, 2))
     degrees = np.where(np.arange(200)[:, None] < 15, D, np.nan)
     model = Inversion(degradation=TopK(1), n_sweeps=60, n_burn=20)
-    Z = np.log(D) - np.log(D).mean(axis=1, keepdims=True)
-    true = np.sqrt(np.mean(np.square(Z)))
     blind, told = (Rehearsal(X, L, model, degrees=known, n_replicates=4) for known in (None, degrees))
-    error = [abs(np.log(np.mean([r.spread for r in found.replicates]) / true)) for found in (blind, told)]
+    drawn = ([spread(replicate.distributions) for replicate in found.replicates] for found in (blind, told))
+    error = [abs(np.log(np.mean(spreads) / spread(D))) for spreads in drawn]
     assert error[1] < 0.35 < error[0]
     for replicate in told.replicates:
         np.testing.assert_array_equal(replicate.degrees[:15], replicate.distributions[:15])
@@ -191,3 +198,74 @@ def test_degrees_at_an_edge_are_remarked():
     assert "edge" in rehearsal.remarks[0]
     even = CumulativeMass().apply(np.exp(0.3 * X) / np.exp(0.3 * X).sum(axis=1, keepdims=True)).astype(float)
     assert not any("edge" in text for text in Rehearsal(X, even, model=short, n_replicates=2).remarks)
+
+
+# ---------------------------------------------------------------------------------------------- its parts by hand
+
+
+def made(L, D=None, degrees=None):
+    return Replicate(L if D is None else D, L, None, degrees)
+
+
+def test_cardinalities_are_compared_by_total_variation_and_chance_is_that_between_replicates():
+    rows = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, np.nan, 0.0]])
+    np.testing.assert_allclose(rehearsing.cardinality_shares(rows), [0, 0.75, 0.25, 0])
+    np.testing.assert_allclose(rehearsing.cardinality_shares(rows + 2.0, lowest=2.0), [0, 0.75, 0.25, 0])
+    real = np.ones((100, 3))  # all three labels
+    some = np.where(np.arange(100)[:, None] < 60, real, np.eye(3)[[0] * 100])  # 60 % of the rows have all, 40 % one
+    less = np.where(np.arange(100)[:, None] < 20, real, np.eye(3)[[0] * 100])
+    misfit, chance = rehearsing._compare_cardinalities(real, (made(some), made(less)), CumulativeMass())
+    assert misfit == pytest.approx(0.6)  # 40 % of the rows in the mean have all
+    assert chance == pytest.approx(0.4)  # between the two
+    misfit, chance = rehearsing._compare_cardinalities(real, (made(some), made(some)), CumulativeMass())
+    assert (misfit, chance) == (pytest.approx(0.4), pytest.approx(np.sqrt(2 / 100)))  # two numbers occur
+
+    class Levels:
+        lowest = 1.0
+
+    assert rehearsing._compare_cardinalities(1 + real, (made(1 + some),) * 2, Levels())[0] == pytest.approx(0.4)
+
+
+def test_a_rehearsal_warns_beyond_chance_and_beyond_its_bounds():
+    def doubts(*how):
+        return len(rehearsing._reasons_to_doubt(*how))
+
+    assert [doubts(misfit, 0.05, 0.0) for misfit in (0.0, 0.1, 0.101, 0.9)] == [0, 0, 1, 1]
+    assert [doubts(0.3, chance, 0.0) for chance in (0.2, 0.3, 0.4)] == [1, 0, 0]
+    assert [doubts(0.0, 0.0, relaxed) for relaxed in (0.05, 0.051)] == [0, 1]
+    assert doubts(0.9, 0.0, 0.5) == 2
+    assert "differ from the rehearsed ones by 30%" in rehearsing._reasons_to_doubt(0.3, 0.1, 0.0)[0]
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "edge", "said"),
+    [
+        (1.0, 0.2, False, ""),  # known well enough: a fifth of it
+        (1.0, 0.21, False, "hardly say how uneven"),
+        (2.0, 0.41, False, "hardly say how uneven"),
+        (3.0, 0.1, False, ""),
+        (3.01, 0.1, False, "lie at an edge: the largest one of a row is 0.75 in the mean (spread 3)"),
+        (0.5, 0.0, True, "lie at an edge"),
+        (0.0, 0.5, False, ""),  # no spread at all is known exactly
+    ],
+)
+def test_what_labels_leave_open_is_remarked(mean, deviation, edge, said):
+    class Known(Spread):
+        def at_edge(self):
+            return edge
+
+    D = np.array([[0.7, 0.3], [0.8, 0.2]])
+    remarks = rehearsing._remarks(Known(mean, deviation), (made(D), made(D)))
+    assert len(remarks) == bool(said)
+    assert all(said in text for text in remarks)
+    assert rehearsing._remarks(Known(9.0, 0.1), (made(np.ones((2, 1))),) * 2) == ()  # one label has no spread
+
+
+def test_answers_are_judged_by_the_rows_that_are_not_given():
+    D = np.full((3, 2), 0.5)
+    graded = np.array([[0.5, 0.5], [np.nan, np.nan], [0.5, 0.5]])
+    assert made(D).judged.tolist() == [True] * 3
+    assert made(D, degrees=graded).judged.tolist() == [False, True, False]
+    assert made(D, degrees=D).judged.tolist() == [True] * 3  # all are given: all judge
+    np.testing.assert_array_equal(rehearsing._graded(D, np.array([0, 2])), graded)
+    assert rehearsing._graded(D, np.array([], dtype=int)) is None

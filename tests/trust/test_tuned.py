@@ -6,6 +6,7 @@ import joblib
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.stats import uniform
 from sklearn.base import clone
 
 from contone import (
@@ -27,7 +28,10 @@ from contone.base import Enhancer
 from contone.exceptions import AnswerError, ArgumentError, LabelWarning
 from contone.numerics.simplex import kl_divergence, softmax
 from contone.numerics.solution import Solution
+from contone.trust import search as searching
+from contone.trust.rehearsal import Replicate
 from contone.trust.search import best_temperature, candidates, search
+from contone.trust.trial import Trial
 
 QUICK = Inversion(n_sweeps=60, n_burn=20)
 
@@ -200,6 +204,115 @@ def test_one_label_three_rows_and_a_method_that_always_fails():
     np.testing.assert_allclose(three.sum(axis=1), 1.0)
     with pytest.raises(AnswerError, match="every rehearsed"):
         Tuned(_Broken(), model=QUICK, n_replicates=1).fit(X, np.eye(3))
+
+
+# ------------------------------------------------------------------------------------------- a search by hand
+
+
+class Known:
+    """A rehearsal of three replicates whose truths are known; the second is judged by its last ten rows."""
+
+    X = np.zeros((30, 1))
+
+    def __init__(self, q=4):
+        rng = np.random.default_rng(0)
+        graded = np.where(np.arange(30)[:, None] < 20, 0.25, np.nan) * np.ones(q)
+        self.replicates = tuple(
+            Replicate(softmax(k * rng.normal(size=(30, q))), np.zeros((30, q)), None, graded if k == 2 else None)
+            for k in (1, 2, 3)
+        )
+
+
+def mixed(method, replicate):
+    """The truth with a share alpha of equal degrees: the larger alpha is, the worse."""
+    D = replicate.distributions
+    return (1 - method.alpha) * D + method.alpha / D.shape[1]
+
+
+def relative(alpha, replicates):
+    """Mean of KL over that of equal degrees, by definition."""
+    each = [(r.distributions[r.judged], mixed(LP(alpha=alpha), r)[r.judged]) for r in replicates]
+    return np.mean([kl_divergence(D, A).mean() / kl_divergence(D, np.full_like(D, 0.25)).mean() for D, A in each])
+
+
+@pytest.fixture
+def by_hand(monkeypatch):
+    """Trials of one second each, without a fit; what failed is where alpha is 0.9."""
+    now = [0.0]
+
+    def try_all(method, X, replicates):
+        now[0] += 1.0
+        if method.alpha == 0.9:
+            return [Trial(None, 1.0, 1.0, "E: no") for _ in replicates]
+        return [Trial(mixed(method, r), 1.0 + k, 1.0) for k, r in enumerate(replicates)]
+
+    monkeypatch.setattr(searching, "try_all", try_all)
+    monkeypatch.setattr(searching.time, "perf_counter", lambda: now[0])
+
+
+ALPHAS = [0.8, 0.3, 0.9, 0.2, 0.7, 0.4, 0.6, 0.1]
+
+
+def test_a_third_of_the_settings_goes_on_to_all_replicates_and_the_best_of_these_is_chosen(by_hand):
+    known = Known()
+    found = search(LP(alpha=0.5), known, {"alpha": ALPHAS}, temperature=False, n_iter=9)
+    assert [c.params.get("alpha", 0.5) for c in found.tried] == [0.5, *ALPHAS]
+    assert {c.params["alpha"] for c in found.tried if c.n_replicates == 3} == {0.1, 0.2, 0.3}  # of nine
+    assert found.best.params == {"alpha": 0.1}
+    for candidate in found.tried:
+        alpha, replicates = candidate.params.get("alpha", 0.5), known.replicates[: candidate.n_replicates]
+        if alpha == 0.9:
+            assert (candidate.score, candidate.error, candidate.temperature) == (np.inf, "E: no", 1.0)
+        else:
+            assert candidate.score == pytest.approx(relative(alpha, replicates))
+        assert candidate.seconds == (1.0 if candidate.n_replicates == 1 else (1.0 + 1.0 + 2.0) / 3)
+    # Two go on at the least, but none that failed; where all failed, the given setting says why.
+    assert {c.n_replicates for c in search(LP(alpha=0.5), known, {"alpha": [0.4]}, temperature=False).tried} == {3}
+    one = search(LP(alpha=0.9), known, {"alpha": [0.4]}, temperature=False)
+    assert ([c.n_replicates for c in one.tried], one.best.params) == ([1, 3], {"alpha": 0.4})
+    assert search(LP(alpha=0.9), known, {}).best.error == "E: no"
+    single = search(LP(alpha=0.4), Known(q=1), {"alpha": [0.3]}).best
+    assert (single.params, single.temperature, single.score) == ({}, 1.0, 0.0)  # one label: nothing to choose
+
+
+@pytest.mark.parametrize(("budget", "n_tried", "n_whole"), [(0.5, 1, 0), (3.5, 4, 0), (8.5, 9, 0), (10.5, 9, 2)])
+def test_no_setting_is_begun_after_the_budget_is_spent(by_hand, budget, n_tried, n_whole):
+    """Nine settings of a second each on the first replicate, then three on the others."""
+    found = search(LP(alpha=0.5), Known(), {"alpha": ALPHAS}, temperature=False, n_iter=9, budget=budget)
+    assert len(found.tried) == n_tried
+    assert sum(c.n_replicates == 3 for c in found.tried) == n_whole
+    best = min((c for c in found.tried if not n_whole or c.n_replicates == 3), key=lambda c: c.score)
+    assert found.best == best
+
+
+def test_the_score_at_the_best_temperature_is_the_least_mean_relative_error():
+    known = Known()
+    truths = [r.distributions for r in known.replicates]
+    answers = [mixed(LP(alpha=0.6), r) for r in known.replicates]
+
+    def score(t):
+        each = (kl_divergence(D, softmax(t * np.log(A))).mean() / kl_divergence(D, np.full_like(D, 0.25)).mean()
+                for D, A in zip(truths, answers, strict=True))  # fmt: skip
+        return np.mean(list(each))
+
+    t, least = best_temperature(truths, answers)
+    assert least == pytest.approx(score(t))
+    assert least < min(score(0.97 * t), score(1.03 * t)) < score(1.0)
+    # Zeros of an answer are as small as numbers are, and labels that are never true cost nothing.
+    assert best_temperature([np.eye(3)], [np.eye(3)])[1] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_space_that_fits_is_tried_whole_and_a_larger_one_is_drawn_from():
+    space = {"alpha": [0.1, 0.2], "max_iter": [5, 6]}
+    whole = [{}, *({"alpha": a, "max_iter": m} for a in (0.1, 0.2) for m in (5, 6))]
+    assert candidates(LP(), space, 5, 0) == whole
+    drawn = candidates(LP(), space, 4, 0)
+    assert len(drawn) == 4
+    assert drawn[0] == {}
+    assert all(one in whole for one in drawn)
+    assert candidates(LP(), space, 1, 0) == candidates(LP(), {}, 5, 0) == [{}]
+    assert len(candidates(LP(), space, 2, 0)) == 2
+    assert len(candidates(LP(), {"alpha": uniform(0.1, 0.5)}, 6, 0)) == 6
 
 
 class _Fragile(Enhancer):

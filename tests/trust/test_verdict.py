@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, Inversion, Threshold, TopK
+from contone.enhance.inversion.rules import SHARES
 from contone.measurements import Order
+from contone.trust import open_rule
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding
 from contone.trust.credibility import expected_error_of
 from contone.trust.hidden_labels import are_given_away, score_features
@@ -133,3 +135,27 @@ def test_nothing_worse_than_a_simple_answer_is_to_be_used(name):
     one = situations.judge(name)
     assert not (one["verdict"] == USE and one["is_worse"])
     assert not (one["verdict"] == NEVER and one["is_good"])
+
+
+def test_a_rule_is_beside_the_two_most_likely_others_with_weights_that_sum_to_one(monkeypatch):
+    own, a, b, c = CumulativeMass(), *(CumulativeMass(t) for t in (0.6, 0.7, 0.8))
+    asked = []
+
+    def weights(*ranked, rule=own, q=3, **how):
+        monkeypatch.setattr(open_rule, "rank_rules", lambda *given: asked.append(given) or list(ranked))
+        return allowed_rules(rule, np.eye(q), **{"is_named": True, **how})
+
+    assert weights((a, 0.5), (own, 0.2), (b, 0.1), (c, 0.06)) == [
+        (own, pytest.approx(0.25)), (a, pytest.approx(0.625)), (b, pytest.approx(0.125)),
+    ]  # fmt: skip
+    assert weights((own, 0.95), (a, 0.05)) == [(own, pytest.approx(0.95)), (a, pytest.approx(0.05))]
+    assert weights((own, 0.951), (a, 0.049)) == [(own, 1.0)]
+    assert weights((a, 0.6), (b, 0.4)) == [(own, 0.0), (a, pytest.approx(0.6)), (b, pytest.approx(0.4))]
+    assert weights((a, 0.6), (b, 0.4), rule=Order()) == [
+        (Order(), pytest.approx(0.5)), (a, pytest.approx(0.3)), (b, pytest.approx(0.2)),
+    ]  # fmt: skip
+    asked.clear()
+    weights(), weights(is_named=False), weights(q=60), weights(q=61)
+    assert [given[2] for given in asked] == [own, None, own, own]
+    assert [len(given[3]) for given in asked] == [len(SHARES)] * 3 + [1]
+    assert asked[3][3:] == ((0.9,), (1.0,))  # of many labels, rules that have a name only

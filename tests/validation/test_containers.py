@@ -92,7 +92,7 @@ BAD = {
     "empty": (X[:0], L[:0], FeatureError, "0 sample.*X is empty: pass at least two rows"),
     "no labels at all": (X, L[:0], ShapeError, "they have 4 and 0"),
     "no features": (X[:, :0], L, FeatureError, "0 feature.*pass at least one feature"),
-    "no label columns": (X, L[:, :0], ShapeError, "one column per label; it has shape .4, 0."),
+    "no label columns": (X, L[:, :0], ShapeError, "a column per label; got .4, 0."),
     "one row": (X[:1], L[:1], FeatureError, "nothing can be learnt from one row; pass more rows"),
     "text column in X": (text_column, L, InputTypeError, "these columns do not: 'b'. Drop them, or let .*Encoder"),
     "text column in X, polars": (
@@ -122,7 +122,7 @@ BAD = {
     "column names of mixed kinds": (frame([0, "b", 1]), L, InputTypeError, "string names"),
     "ragged Y": (X, [[1, 0], [1], [1, 0], [0, 1]], ShapeError, "Y is not a rectangular table"),
     "ragged X": ([[1, 0], [1], [1, 0], [0, 1]], L, FeatureError, "sequence"),
-    "Y of three dimensions": (X, np.ones((4, 2, 2)), ShapeError, "one column per label; it has shape .4, 2, 2."),
+    "Y of three dimensions": (X, np.ones((4, 2, 2)), ShapeError, "a column per label; got .4, 2, 2."),
     "X of one dimension": (X[:, 0], L, FeatureError, "Expected 2D array"),
     "complex Y": (X, L + 0j, InputTypeError, "Y is complex: pass real numbers"),
     "complex X": (X + 0j, L, InputTypeError, "Complex data not supported"),

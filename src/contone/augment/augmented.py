@@ -11,16 +11,8 @@ from sklearn.utils.metaestimators import available_if
 from contone.augment.confidence import LabelConfidence
 from contone.augment.reduction import HSICReducer
 from contone.backends import like
-from contone.base import (
-    Enhancer,
-    HasMethods,
-    InductiveMixin,
-    estimator,
-    fit_checked,
-    in_its_kind,
-    parameter,
-    refuse_unasked,
-)
+from contone.base import Enhancer, HasMethods, InductiveMixin, estimator, fit_checked, in_its_kind, parameter
+from contone.base.words import refuse_unasked
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
 from contone.typing import Array, Data, EstimatorLike
@@ -81,7 +73,8 @@ class Augmented(Enhancer):
         else:
             F = like(_fit_step(self.confidence_, X, L, self.label_names_), X)
         self.label_confidence_ = F
-        _fit_step(self.enhancer_, X if self.reducer_ is None else _reduce(self.reducer_, X, F), F, self.label_names_)
+        _fit_reducer(self.reducer_, X, F)
+        _fit_step(self.enhancer_, self._reduced(X), F, self.label_names_)
         return _joint_solution(self.confidence_, self.reducer_, self.enhancer_)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
@@ -110,7 +103,9 @@ class Augmented(Enhancer):
         return self.enhancer_._predict(*in_its_kind(self.enhancer_, self._reduced(X)))
 
     def _reduced(self, X: Array) -> Array:
-        return X if self.reducer_ is None else _transform(self.reducer_, X)
+        if isinstance(self.reducer_, HSICReducer):
+            return self.reducer_.transform_checked(X)
+        return X if self.reducer_ is None else self.reducer_.transform(X)
 
 
 def _fit_step(step: EstimatorLike, X: Array, L: Array, label_names: list[str]) -> Array:
@@ -122,18 +117,13 @@ def _fit_step(step: EstimatorLike, X: Array, L: Array, label_names: list[str]) -
     return step.fit_enhance(X, L)
 
 
-def _reduce(reducer: EstimatorLike, X: Array, F: Array) -> Array:
-    """X~ (n, d') of a freshly fitted reducer."""
+def _fit_reducer(reducer: EstimatorLike, X: Array, F: Array) -> None:
+    """Fit the step of the features, if there is one."""
     if isinstance(reducer, HSICReducer):
         reducer._validate_params()
         reducer.fit_checked(X, F)
-    else:
+    elif reducer is not None:
         reducer.fit(X, F)
-    return _transform(reducer, X)
-
-
-def _transform(reducer: EstimatorLike, X: Array) -> Array:
-    return reducer.transform_checked(X) if isinstance(reducer, HSICReducer) else reducer.transform(X)
 
 
 def _step(given: EstimatorLike, default: type) -> EstimatorLike:
@@ -150,12 +140,9 @@ def _joint_solution(confidence: EstimatorLike, reducer: EstimatorLike, enhancer:
     short = next((s for s in [*steps, final] if not s.converged), final)
     info = dict(final.info)
     if confidence is not None:
-        info["confidence"] = {
-            "objective": confidence.solution_.objective,
-            "residual": confidence.solution_.residual,
-            "n_iter": confidence.solution_.n_iter,
-            **confidence.solution_.info,
-        }
+        first = confidence.solution_
+        known = {"objective": first.objective, "residual": first.residual, "n_iter": first.n_iter}
+        info["confidence"] = {**known, **first.info}
     if isinstance(reducer, HSICReducer):
         d = reducer.projection_.shape[1]
         info["reducer"] = {"n_components": d, "filled": max(d - reducer.rank_, 0), "hsic": reducer.hsic_}

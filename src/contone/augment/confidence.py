@@ -117,10 +117,9 @@ def solve_confidence(graph: graphs.NormalizedGraph, mask: Array, *, tol: float, 
     F[free, :] = 0.0  # what is left are the constant rows
     S_F = S.matmul(F)
     constant = float(xp.sum(F[linked, :] ** 2) - xp.sum(F * S_F))
-    every = free.shape[0] == mask.shape[0]
-    among_free = S if every else S.submatrix(free)
+    among_free = S if len(free) == len(mask) else S.submatrix(free)
     programme = Programme(among_free, S_F[free, :], mask[free, :], constant)
-    # A certificate cannot tell less than rounding.
+    # A certificate cannot resolve less than rounding.
     tol = max(tol, ROUNDINGS * float(xp.finfo(F.dtype).eps))
     solution = minimise_on_simplices(programme, equal[free, :], tol=tol, max_iter=max_iter)
     F[free, :] = solution.value
@@ -172,9 +171,7 @@ def _common_labels(component: Array, mask: Array) -> tuple[Array, Array]:
     return place[component], common[flat, :]
 
 
-def _nearest_to_equal(
-    F: np.ndarray, equal: np.ndarray, root: np.ndarray, component: np.ndarray, common: np.ndarray
-) -> Array:
+def _nearest_to_equal(F: Array, equal: Array, root: Array, component: Array, common: Array) -> Array:
     """F (n, q) shifted within the minimisers towards `equal`; rows of component c have the labels common_c (q,)."""
     order = np.argsort(component, kind="stable")
     start = np.searchsorted(component[order], np.arange(len(common)))

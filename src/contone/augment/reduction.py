@@ -105,9 +105,8 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
         xp = array_namespace(C)
         # Paper: 1/m in H is 1/n, and X is not centred in B although MDDM, where this comes from, asks for it. So
         # B = alpha X^T X + (1 - alpha) I, taken apart into what varies and the mean: a large offset hides nothing.
-        varying = self.alpha * scatter + (1.0 - self.alpha) * xp.eye(
-            d, dtype=C.dtype, device=getattr(C, "device", None)
-        )
+        identity = xp.eye(d, dtype=C.dtype, device=getattr(C, "device", None))
+        varying = self.alpha * scatter + (1.0 - self.alpha) * identity
         pairs = thin_generalised_eigen(C, varying, scatter, math.sqrt(self.alpha * n) * mean)
         if pairs.values.shape[0] == 0:
             raise FeatureError("X is zero everywhere and alpha is 1, so no projection exists: use alpha < 1.")
@@ -151,10 +150,7 @@ def hsic_matrices(X: Array, F: Array) -> tuple[Array, Array, Array]:
         scatter = xp.matmul(moved.T, moved) - X.shape[0] * mean[:, None] * mean[None, :]
     refuse_beyond_squares("HSICReducer", to_numpy(xp.max(xp.abs(X), axis=0)))
     if not float(xp.max(xp.abs(C))) < math.sqrt(float(xp.finfo(C.dtype).max)) / 1e3:
-        raise FeatureError(
-            "HSICReducer: products of X and Y have squares beyond floating point. Scale both, e.g. with "
-            "sklearn.preprocessing.StandardScaler."
-        )
+        raise FeatureError("HSICReducer: products of X and Y have squares beyond floating point: scale both.")
     return C, scatter, origin[0, :] + mean
 
 

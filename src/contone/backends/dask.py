@@ -18,6 +18,9 @@ from contone.exceptions import FeatureError, ShapeError
 from contone.runtime.machine import Result
 from contone.typing import Array
 
+NO_ROWS = np.empty((0, 0))
+"""Tells dask what a block is."""
+
 
 class DaskBackend(Backend):
     """What lazy arrays do otherwise than NumPy arrays. What is small is computed as a NumPy array."""
@@ -33,11 +36,10 @@ class DaskBackend(Backend):
         """function(rows of every array, **shared) -> (m, columns), lazily; what is `shared` goes to a worker once."""
         chunks = next(A.chunks[0] for A in arrays if isinstance(A, da.Array))
         once = {name: delayed(A) for name, A in shared.items()}
-        return da.map_blocks(function, *arrays, chunks=(chunks, (columns,)), meta=np.empty((0, 0), dtype=dtype), **once)
+        return da.map_blocks(function, *arrays, chunks=(chunks, (columns,)), meta=NO_ROWS.astype(dtype), **once)
 
     def compute(self, *arrays: Array) -> tuple[Array, ...]:
-        found: tuple[Array, ...] = compute(*arrays)
-        return found
+        return tuple(compute(*arrays))
 
     def split_like(self, A: Array, model: Array) -> Array:
         """The numbers travel with the tasks, so that they outlive any worker."""
@@ -77,7 +79,7 @@ class DaskBackend(Backend):
         return self.compute(*(task(*rows) for rows in blocks))
 
     def check_later(self, A: Array, check: Callable[[Array, int], None]) -> Array:
-        return A.map_blocks(_checked, check=check, dtype=np.float64, meta=np.empty((0, 0)))
+        return A.map_blocks(_checked, check=check, dtype=np.float64, meta=NO_ROWS)
 
 
 def _checked(A: np.ndarray, check: Callable[[Array, int], None], block_info: Any = None) -> np.ndarray:

@@ -11,7 +11,6 @@ from contone.base.template import fit_checked as fit_checked
 from contone.base.template import in_its_kind as in_its_kind
 from contone.base.template import refuse_too_large as refuse_too_large
 from contone.base.template import warn_if_short as warn_if_short
-from contone.base.words import refuse_unasked as refuse_unasked
 from contone.validation.domains import COUNT as COUNT
 from contone.validation.domains import NOT_NEGATIVE as NOT_NEGATIVE
 from contone.validation.domains import POSITIVE as POSITIVE

@@ -4,8 +4,6 @@ A method's file holds the method only, as a hook that maps plain arrays to a `So
 once. A step inside another method is fitted by `fit_checked`, to data that has been checked already.
 """
 
-from __future__ import annotations
-
 import html
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -340,9 +338,7 @@ def fit_labelled(method: Enhancer, X: Array, L: Array, label_names: list[str]) -
     silent = np.asarray(to_numpy(silent_rows(L)))
     rows = np.flatnonzero(~silent)
     if len(rows) < 2:
-        raise LabelError(
-            f"Y has {len(rows)} rows with a label (of {len(silent)}): nothing can be learnt from fewer than 2."
-        )
+        raise LabelError(f"Y has {len(rows)} rows with a label (of {len(silent)}), and at least 2 are needed.")
     backend = get_backend(X)
     solution = fit_checked(method, backend.take_rows(X, rows), backend.take_rows(L, rows), label_names)
     predicted = on_simplex(method._predict(X), L.shape, method)
@@ -386,9 +382,7 @@ def _repaired(D: Array, name: str) -> Array:
     rounding = 1e-6 if D.dtype == xp.float64 else 1e-4
     total = xp.sum(D, axis=1)
     if float(xp.min(D)) < -1e-3 * rounding or float(xp.max(xp.abs(total - 1.0))) > rounding:
-        raise AnswerError(
-            f"{name} gave rows that are not distributions; this is a defect in the method, please report it."
-        )
+        raise AnswerError(f"{name} gave rows that are not distributions: a defect in the method, please report it.")
     D = xp.clip(D, min=0.0)
     return D / xp.sum(D, axis=1, keepdims=True)
 

@@ -65,6 +65,5 @@ def poor_search(estimator: EstimatorLike, recall: float) -> str:
 def refuse_unasked(estimator: EstimatorLike, L: Array) -> None:
     """Refuse labels with NaN for a step that does not take them."""
     if bool(get_backend(L).compute((L != L).any())[0]):
-        raise LabelError(
-            f"{type(estimator).__name__} does not take labels with NaN; these methods do: {able_methods('unasked')}."
-        )
+        able = able_methods("unasked")
+        raise LabelError(f"{type(estimator).__name__} does not take labels with NaN; these methods do: {able}.")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Annotated
 
 from contone.cli import experiment, options, terminal
 from contone.cli.method import find_method, known_methods
@@ -16,7 +13,7 @@ from contone.pages import words
 
 if TYPE_CHECKING:
     from contone.experiments.plan import Plan
-    from contone.experiments.run import Estimate
+    from contone.experiments.store import Store
     from contone.typing import Record
 
 DEFAULT_STORE = Path("contone-benchmark")
@@ -42,7 +39,7 @@ def benchmark(
     """Compare methods on data sets whose true degrees are known.
 
     Every method gets the same features and the same logical labels, made from the truth by one rule, and is scored
-    against the truth. Baselines and references stand beside. Without options every method runs on the built-in data
+    against the truth, beside baselines and references. Without options every method runs on the built-in data
     set, where its answer can be seen. Finished cells are kept: stop it whenever you like and start it again.
 
     With --people there is no truth: methods get a few answers per item, and the answers that were left out judge them,
@@ -104,6 +101,7 @@ def benchmark(
     if out is not None and out.suffix.lower() not in FORMATS:
         raise terminal.usage_error(f"the suffix must be one of {', '.join(FORMATS)}.", "--out")
     inputs: list[str | Path] = [*([spec] if spec else []), *(n for n in experiment.listed(datasets) if "." in n)]
+    inputs += [*folder.files(), *(people.glob("*.npz") if people else ())]
     check_targets(inputs, {"out": out}, overwrite=force)
     target = out if out is not None else store / "report.html"
     typed = experiment.listed(methods)
@@ -146,11 +144,12 @@ def _plan_people(folder: Path, methods: list[str], answers: list[str], run: opti
     return plan, {"command": experiment.command(), "report": {"kind": NAME}}
 
 
-def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, float]:
+def _estimate(plan: Plan, store: Store, jobs: int, *, show: bool) -> dict[str, float]:
     """Expected seconds per cell; says what the whole run will take."""
     from joblib import effective_n_jobs
 
     from contone.experiments.run import estimate
+    from contone.pages.blocks import Cell, Row
 
     workers = effective_n_jobs(jobs)
     with terminal.working("trying each row on a few instances"):
@@ -165,22 +164,10 @@ def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, flo
     if found.unknown:
         terminal.say(f"no estimate for {', '.join(found.unknown)}: the trial failed", style="yellow")
     if show:
-        _print_estimate(plan, found)
+        costs: dict[str, dict[str, float]] = {}
+        for cell in plan.cells:
+            of_set = costs.setdefault(cell.dataset, {})
+            of_set[cell.row] = of_set.get(cell.row, 0.0) + found.cells.get(cell.key, 0.0)
+        shown = {d: {row: Cell(words.duration(c) if c else "done") for row, c in costs[d].items()} for d in costs}
+        experiment.print_table("expected time, all seeds", shown, [Row(r, ()) for r in next(iter(shown.values()))])
     return found.cells
-
-
-def _print_estimate(plan: Plan, found: Estimate) -> None:
-    """Expected time of every row on every data set, on stdout."""
-    sets = list(dict.fromkeys(cell.dataset for cell in plan.cells))
-    costs: dict[tuple[str, str], list[float]] = {}
-    for cell in plan.cells:
-        if cell.key in found.cells:
-            costs.setdefault((cell.row, cell.dataset), []).append(found.cells[cell.key])
-    table = Table(title="expected time, all seeds", box=None, pad_edge=False)
-    table.add_column("row", no_wrap=True)
-    for name in sets:
-        table.add_column(Text(name), justify="right", no_wrap=True)
-    for row in dict.fromkeys(cell.row for cell in plan.cells):
-        cells = [costs.get((row, name)) for name in sets]
-        table.add_row(Text(row), *("done" if c is None else words.duration(sum(c)) for c in cells))
-    terminal.out().print(table)

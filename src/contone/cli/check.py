@@ -23,8 +23,9 @@ def check(
     """Check how far the degrees of a table's labels can be believed, when no truth exists.
 
     Fits inversion, draws labels from it and compares them with yours; tries other rules, other spreads and data drawn
-    from the model; says what error to expect and what to do next. Another method's answer is compared with the labels,
-    with labels that were hidden from it, and with inversion's model of the same rows, whose rule --rule then is.
+    from the model; says what error to expect and what to do next. The answer of another method is compared with the
+    labels, with labels that were hidden from it, and with inversion's model of the same rows; --rule is then the rule
+    of that model.
 
     Examples:
 
@@ -37,7 +38,7 @@ def check(
     Parameters
     ----------
     file : path
-        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; one row per instance.
     reading : Reading
         Which columns are what.
     method : Method
@@ -58,7 +59,7 @@ def check(
     from contone.trust.table_check import check_file
 
     check_page(output, "--output")
-    check_targets([file], {"target": output}, overwrite=force)
+    check_targets(reading.files(file), {"target": output}, overwrite=force)
     chosen, model = method.chosen(), None
     if reading.rule is not None and "degradation" not in chosen.get_params(deep=False):
         model = Inversion(degradation=reading.rule)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,8 +40,8 @@ def compare(
     """Compare methods on data like the table's whose truth is known.
 
     A model is fitted to the table; it draws degrees for the same features, and labels by the same rule. Every method is
-    run on these labels and scored against the degrees that made them. Of votes and levels, methods of 0/1 labels are
-    given the label that most people chose. Nothing is written but the figure.
+    run on these labels and scored against the degrees that made them. With votes and levels, methods that take 0/1
+    labels get the label that most people chose. Nothing is written but the figure.
 
     Examples:
 
@@ -51,7 +52,7 @@ def compare(
     Parameters
     ----------
     file : path
-        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; one row per instance.
     reading : Reading
         Which columns are what.
     method : names
@@ -85,7 +86,7 @@ def compare(
     if figure is not None:
         terminal.need_report()
         figures.check_path(figure)
-    check_targets([file], {"figure": figure}, overwrite=force)
+    check_targets(reading.files(file), {"figure": figure}, overwrite=force)
     names = method or list(METHODS)
     methods = {name: find_method(name, "--method")() for name in names}
     with terminal.plain_warnings():
@@ -95,17 +96,8 @@ def compare(
         for chosen in methods.values():
             read_by(chosen, problem.rule or "main")
         with terminal.working(f"rehearsing {', '.join(names)}"):
-            found = compare_methods(
-                methods,
-                problem.X,
-                problem.Y,
-                model=model,
-                n_replicates=replicates,
-                max_rows=max_rows,
-                budget=budget,
-                n_jobs=jobs,
-                random_state=seed,
-            )
+            run = partial(compare_methods, model=model, n_replicates=replicates, max_rows=max_rows, budget=budget)
+            found = run(methods, problem.X, problem.Y, n_jobs=jobs, random_state=seed)
     if figure is not None:
         figures.save(found.figure(), figure)
         terminal.say(f"wrote {figure}")

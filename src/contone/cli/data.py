@@ -48,9 +48,7 @@ def list_sets(as_json: options.AsJson = False) -> None:
         terminal.print_entry(s.name, f"n={s.n or '?'} d={s.d or '?'} q={s.q or '?'}, {where}", s.about)
     absent = sum(s.where == "missing" for s in found)
     if absent:
-        terminal.say(
-            f"{absent} not available locally: 'contone data fetch NAME' or 'contone data fetch --all' downloads them."
-        )
+        terminal.say(f"{absent} not available locally: 'contone data fetch NAME' (or --all) downloads them.")
     for s in found:
         if s.problem:
             terminal.say(f"warning: {s.path}: {s.problem}", style="yellow")

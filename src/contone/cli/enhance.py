@@ -37,7 +37,7 @@ def enhance(
     text. OUT appears whole or not at all.
 
     A file that would not fit into memory is streamed: the method is fitted on a sample of the rows and applied piece by
-    piece. Interrupted, the same command resumes where it stopped.
+    piece. After an interruption the same command resumes where it stopped.
 
     Examples:
 
@@ -62,7 +62,7 @@ def enhance(
     Parameters
     ----------
     file : path
-        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance. Or the export
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; one row per instance. Or the export
         of an annotation tool: Label Studio, Argilla, Prodigy, doccano.
     output : path
         Where to write: .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; - is CSV on stdout; .json goes back into Label
@@ -86,7 +86,7 @@ def enhance(
     save_model : path
         Keep the fitted method for contone apply.
     annotators : path
-        Write the table of persons: how much an answer of each is worth, what each says too often.
+        Write a table of persons: how much an answer of each is worth, and what each says too often.
     report : path
         Also check the answer and write a page about it, .html.
     """
@@ -97,12 +97,9 @@ def enhance(
 
     kept = {"save_model": save_model, "annotators": annotators}
     targets = {"target": output, "report": report, **kept}
-    inputs = [file, *(other for other in (graded, reading.embeddings) if other is not None)]
-    check_targets(inputs, targets, overwrite=writing.overwrite, over_source=file)
-    wanted = {"stream": stream, "chunk_rows": chunk_rows, "sample_rows": sample_rows, "graded": graded}
-    done = terminal.run(
-        enhance_file, file, output, method=fresh, **wanted, **kept, **reading.given(), **writing.given()
-    )
+    check_targets(reading.files(file, graded), targets, overwrite=writing.overwrite, over_source=file)
+    how = {"stream": stream, "chunk_rows": chunk_rows, "sample_rows": sample_rows, "graded": graded}
+    done = terminal.run(enhance_file, file, output, method=fresh, **how, **kept, **reading.given(), **writing.given())
     rule = say_what_was_done(done)
     if report is not None:
         write_page(done, report, file, overwrite=writing.overwrite, rule_was_said=rule)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.progress import BarColumn
@@ -21,8 +21,10 @@ from contone.pages import words
 if TYPE_CHECKING:
     from contone.experiments.plan import Plan
     from contone.experiments.report.make import Report
+    from contone.experiments.run import Progress
     from contone.experiments.store import Store
     from contone.pages.blocks import Cell, Grid, Row
+    from contone.typing import Record
 
 
 def listed(text: str) -> list[str]:
@@ -35,9 +37,7 @@ def command() -> str:
     return " ".join(["contone", *sys.argv[1:]])
 
 
-def carry_out(
-    plan: Plan, store: Store, about: dict[str, Any], how: Run, *, expected: dict[str, float] | None = None
-) -> Any:
+def carry_out(plan: Plan, store: Store, about: Record, how: Run, expected: dict[str, float] | None = None) -> Progress:
     """Run a plan with its progress on stderr; what is finished stays in the store when it is stopped."""
     from contone.experiments.run import run
 
@@ -65,22 +65,18 @@ def make_report(store: Store) -> Report:
     return makers.get("".join(kinds[-1:]), paper.make_report)(store)
 
 
-def print_results(report: Report, progress: Any, store: Path, *, as_json: bool) -> None:
+def print_results(report: Report, progress: Progress, store: Path, *, as_json: bool) -> None:
     """What came out, on stdout; what to know about it on stderr. Exit code 1 where a cell failed."""
     from contone.pages.render import as_plain
 
-    terminal.say(
-        f"{progress.done} cells computed, {progress.reused} already there, {progress.failed} failed; results in {store}"
-    )
+    done = f"{progress.done} cells computed, {progress.reused} already there, {progress.failed} failed"
+    terminal.say(f"{done}; results in {store}")
     if as_json:
         terminal.print_json(as_plain(report))
     else:
         print_tables(report)
     if report.stale:
-        terminal.say(
-            f"{report.stale} numbers come from an earlier version of the code, the data or the settings; "
-            "run their experiments again to renew them."
-        )
+        terminal.say(f"{report.stale} numbers are of earlier code, data or settings: run their experiments again.")
     for text in report.damaged:
         terminal.say(f"warning: {text}", style="yellow")
     for text in report.failures:
@@ -104,24 +100,24 @@ def say_what_is_missing(plan: Plan) -> None:
 
 
 @contextmanager
-def display() -> Iterator[Callable[[Any], None]]:
+def display() -> Iterator[Callable[[Progress], None]]:
     """A live bar on a terminal; elsewhere one plain line every so often."""
     if not terminal.messages().is_terminal:
         yield _plain_lines()
         return
     with terminal.bar("starting", BarColumn(bar_width=20)) as (bar, task):
-        yield lambda progress: bar.update(
-            task,
-            completed=progress.total - progress.left,
-            total=progress.total,
-            description=terminal.clean(describe(progress)),
-        )
+
+        def tell(progress: Progress) -> None:
+            said, done = terminal.clean(describe(progress)), progress.total - progress.left
+            bar.update(task, completed=done, total=progress.total, description=said)
+
+        yield tell
 
 
-def _plain_lines(steps: int = 20) -> Callable[[Any], None]:
+def _plain_lines(steps: int = 20) -> Callable[[Progress], None]:
     """Says where the run stands about twenty times, however many cells there are."""
 
-    def tell(progress: Any) -> None:
+    def tell(progress: Progress) -> None:
         finished = progress.done + progress.failed
         if finished in (0, progress.total) or finished % max(1, progress.total // steps) == 0:
             terminal.say(describe(progress))
@@ -129,14 +125,11 @@ def _plain_lines(steps: int = 20) -> Callable[[Any], None]:
     return tell
 
 
-def describe(progress: Any) -> str:
+def describe(progress: Progress) -> str:
     """Where a run stands, in one line."""
     left = progress.seconds_left()
-    parts = [
-        f"{progress.done + progress.failed}/{progress.total} cells",
-        f"{progress.running} running",
-        f"{progress.failed} failed",
-    ]
+    finished = progress.done + progress.failed
+    parts = [f"{finished}/{progress.total} cells", f"{progress.running} running", f"{progress.failed} failed"]
     if progress.reused:
         parts.append(f"{progress.reused} already there")
     if left is not None and progress.left:
@@ -153,24 +146,24 @@ def print_tables(report: Report) -> None:
     of_people = [grid for section in report.sections for grid in section.grids() if section.name.startswith("answers-")]
     if of_people:
         for grid in of_people[::2]:
-            _print_table(grid.title, _of_columns(grid), grid.rows)
+            print_table(grid.title, _of_columns(grid), grid.rows)
         console.print("* reads the counts of the answers.  In nats, less is better; best in bold.", markup=False)
     elif shares.rows:
         is_one = len(shares.columns) == 2
         columns = _of_measures(report, console.width) if is_one else _of_columns(shares)
         title = f"recovered share and scores on {shares.columns[1].title}" if is_one else "recovered share"
-        _print_table(title, columns, sorted(shares.rows, key=lambda row: row.kind != "oracle"))
+        print_table(title, columns, sorted(shares.rows, key=lambda row: row.kind != "oracle"))
         console.print("* baseline: uses no features.  ° oracle: has seen the truth.  Best in bold.", markup=False)
         console.print(
-            "0 % is the uniform distribution, 100 % the limit: what learners reach that were trained on the truth. It "
-            "is a strong reference, not a bound."
+            "0 %: uniform. 100 %: the limit, reached by learners trained on the truth: a reference, no bound."
         )
     console.print()
     for sentence in report.sentences:
         console.print(sentence, markup=False)
 
 
-def _print_table(title: str, columns: dict[str, dict[str, Cell]], rows: Sequence[Row]) -> None:
+def print_table(title: str, columns: dict[str, dict[str, Cell]], rows: Sequence[Row]) -> None:
+    """A table of cells by column and row, as wide as the terminal allows."""
     table = Table(title=Text(title), box=None, pad_edge=False)
     table.add_column("method", no_wrap=True)
     # A head is wrapped and a name is clipped where room is short; a number that is cut off would be another number.

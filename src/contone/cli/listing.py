@@ -120,16 +120,21 @@ def summary(cls: type) -> str:
 
 
 def _print_method(record: dict[str, Any], cls: type[Enhancer]) -> None:
-    shown = ", ".join(f"{k}={v!r}" for k, v in record["parameters"].items())
-    presets = (
-        f"Preset {name}: {', '.join(f'{k}={v!r}' for k, v in settings.items())}"
-        for name, settings in record["presets"].items()
-    )
+
+    def said(settings: dict[str, Any]) -> str:
+        return ", ".join(f"{k}={v!r}" for k, v in settings.items())
+
+    presets = (f"Preset {name}: {said(settings)}" for name, settings in record["presets"].items())
     terminal.print_entry(record["name"], _kind(record))
     # A line that was only broken because the line of the source was full is joined again.
     for line in re.sub(r"(?<=[^\n]{85})\n *(?=[\w(`])", " ", inspect.getdoc(cls) or "").split("\n"):
         terminal.out().print(Padding(Text(line.strip()), (0, 0, 0, len(line) - len(line.lstrip()))))
-    for line in ("", f"Reference: {record['reference']}", f"Parameters and defaults: {shown or 'none'}", *presets):
+    for line in (
+        "",
+        f"Reference: {record['reference']}",
+        f"Parameters and defaults: {said(record['parameters']) or 'none'}",
+        *presets,
+    ):
         terminal.out().print(line, markup=False)
 
 

@@ -33,7 +33,7 @@ def fit(
     Parameters
     ----------
     file : path
-        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; one row per instance.
     output : path
         Where to write the model.
     reading : Reading
@@ -63,8 +63,8 @@ def apply(
 ) -> None:
     """Predict the degrees of the rows of another table with a saved model.
 
-    With the model's label columns in the table, they are used; so is what people said of an item, in an export of an
-    annotation tool or in a table of answers, by a model of such answers. Without, the degrees come from the features
+    If the table has the model's label columns, they are used. A model of people's answers also uses what people said of
+    an item, in an export of an annotation tool or in a table of answers. Otherwise the degrees come from the features
     alone. Columns are found by name, in any order.
 
     Examples:
@@ -80,7 +80,7 @@ def apply(
     model : path
         A file that contone fit wrote.
     file : path
-        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance. Or the export
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; one row per instance. Or the export
         of an annotation tool.
     output : path
         Where to write: .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; - is CSV on stdout; .json goes back into Label
@@ -138,13 +138,9 @@ def show(model: Model, as_json: options.AsJson = False, trust: options.Trust = N
     }
     if as_json:
         terminal.print_json(record)
-        return
-    for key, value in record.items():
-        if isinstance(value, list):
-            record[key] = listed([str(v) for v in value], 8)
-        elif isinstance(value, dict):
-            record[key] = ", ".join(f"{k}={v}" for k, v in value.items())
-    terminal.print_record(record)
+    else:
+        few = {key: listed(list(map(str, v)), 8) if isinstance(v, list) else v for key, v in record.items()}
+        terminal.print_record(few)
 
 
 @options.command
@@ -156,7 +152,7 @@ def evaluate(
     measure: Annotated[options.Names, flag("--measure NAME")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Say how close degrees are to the truth, beside baselines that know nothing of the features.
+    """Score degrees against the truth, beside baselines that do not use the features.
 
     Examples:
 
@@ -167,15 +163,15 @@ def evaluate(
     Parameters
     ----------
     truth : path
-        Degrees that are true.
+        The true degrees.
     answer : path
         What contone enhance wrote.
     suffix : text
-        How the columns of degrees end.
+        Ending of the columns that hold degrees.
     item : name
-        Column that names the rows. Default: by their order.
+        Column that identifies the rows. Default: rows are matched by their order.
     measure : names
-        Measure to report, once each ('contone measures'); 'all' for every one.
+        Measure to report, may be repeated; see: contone measures; 'all' for every one.
     as_json : bool
         Print JSON for programs.
     """

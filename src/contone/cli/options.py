@@ -154,6 +154,12 @@ class Reading(NewRows):
     rule: Annotated[str | None, flag("--rule RULE")] = None
     unlabelled: Annotated[str, flag("--unlabelled HOW")] = "method"
 
+    def files(self, *more: Path | None) -> list[str | Path]:
+        """All files that are read, for `check_targets`: these, and those that the options name."""
+        from contone.tables.settings import Reading as Settings
+
+        return [*filter(None, more), *Settings(**self.given()).files]
+
 
 @dataclass
 class ReadingToPredict(Reading):
@@ -184,7 +190,7 @@ class Writing(Group):
     intervals : float
         Add LABEL_low and LABEL_high at this level, e.g. 0.9.
     top : int
-        Add the names of the first K labels: top_1, top_2.
+        Add the names of the K labels with the largest degrees: top_1, top_2.
     degrees_as : word
         columns; or one column called degrees that holds a list or a struct.
     """

@@ -57,14 +57,9 @@ def reproduce(
     unknown = [name for name in chosen if name not in known]
     if unknown:
         raise terminal.usage_error(f"no experiment {', '.join(unknown)}; there are: {', '.join(known)}.", "--only")
-    plan = make_plan(
-        sources(chosen),
-        dataset_names=experiment.listed(datasets),
-        method_names=[find_method(n, "--methods").__name__ if is_path(n) else n for n in experiment.listed(methods)],
-        seeds=run.seeds,
-        max_rows=run.max_rows,
-        groups=GROUPS,
-    )
+    rows = [find_method(n, "--methods").__name__ if is_path(n) else n for n in experiment.listed(methods)]
+    names = {"dataset_names": experiment.listed(datasets), "method_names": rows}
+    plan = make_plan(sources(chosen), **names, seeds=run.seeds, max_rows=run.max_rows, groups=GROUPS)
     about = {"command": experiment.command(), "missing_data": plan.missing_data, "whole": not methods}
     progress = experiment.carry_out(plan, folder, about, run)
     experiment.print_results(experiment.make_report(folder), progress, store, as_json=run.as_json)
@@ -121,7 +116,7 @@ def report(
     if str(target) == "-":
         typer.echo(render.render(experiment.make_report(folder), form), nl=False)
         return
-    check_targets([], {"out": target}, overwrite=force)
+    check_targets(folder.files(), {"out": target}, overwrite=force)
     with terminal.working("reading the results and drawing"):
         text = render.render(experiment.make_report(folder), form)
     write_whole(target, text, overwrite=force)

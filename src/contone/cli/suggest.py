@@ -22,14 +22,14 @@ def suggest(
     graded: options.Graded = None,
     force: options.Force = False,
 ) -> None:
-    """Choose rows that stand for all others, for a person to grade.
+    """Choose rows that represent all others, for a person to grade.
 
     A page (.html) is one file with a slider per label; it saves graded.csv. A spreadsheet (.csv) has empty columns
-    LABEL_degree: fill in percentages or shares, leave rows blank that you do not grade. Either goes to contone enhance
-    with --graded. Rows that were graded before (--graded) are not suggested again.
+    LABEL_degree: fill in percentages or shares, and leave the rows blank that you do not grade. Either goes to contone
+    enhance with --graded. Rows that were graded before (--graded) are not suggested again.
 
-    Of votes of several people, OUT is a table of the items that they should be asked about next, and of whom to ask:
-    where one more answer lowers the expected log loss of all items most.
+    For votes of several people, OUT lists the items to ask about next, and whom to ask: where one more answer lowers
+    the expected log loss of all items most.
 
     Examples:
 
@@ -42,7 +42,7 @@ def suggest(
     Parameters
     ----------
     file : path
-        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; one row per instance.
     output : path
         A page with sliders (.html), or a spreadsheet (.csv, .tsv).
     reading : Reading
@@ -75,10 +75,9 @@ def suggest(
 
 @options.command
 def plan(file: options.File, reading: options.Reading, settings: Settings, as_json: options.AsJson = False) -> None:
-    """Say how many answers per item it takes: what more votes of people would bring, and what counting would need.
+    """Estimate how many answers per item you need: what more votes would bring, and how many counting would need.
 
-    Log loss is that of a further answer (natural logarithm): what the degrees do not know of it. It cannot fall below
-    the floor, because people differ.
+    The log loss is that of one more answer, in nats. It cannot fall below the floor, because people differ.
 
     Examples:
 
@@ -105,6 +104,4 @@ def plan(file: options.File, reading: options.Reading, settings: Settings, as_js
     for answers, loss, needed in zip(found.answers, found.expected, found.counting, strict=True):
         table.add_row(f"{answers:.3g}", f"{loss:.3f}", f"{needed:.0f}" if math.isfinite(needed) else "over 1,000")
     terminal.out().print(table)
-    terminal.say(
-        f"{found.n_answers:,} answers to {found.n_items:,} items; floor {found.floor:.3f}, since people differ"
-    )
+    terminal.say(f"{found.n_answers:,} answers to {found.n_items:,} items; floor {found.floor:.3f}: people differ")

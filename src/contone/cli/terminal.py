@@ -72,14 +72,12 @@ def print_entry(name: str, note: str, *lines: str) -> None:
 
 
 def print_record(record: Mapping[str, object]) -> None:
-    """Names and values, one line each, lists with commas; what is None or empty is left out."""
-    table = Table(
-        Column(no_wrap=True, style="dim"), Column(overflow="fold"), box=None, show_header=False, pad_edge=False
-    )
+    """Names and values, one line each, lists and mappings with commas; what is None or empty is left out."""
+    table = Table.grid(Column(no_wrap=True, style="dim"), Column(overflow="fold"), padding=(0, 2))
     for key, value in record.items():
         if value not in (None, [], {}):
-            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-            table.add_row(key, Text(clean(str(shown))))
+            entries = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
+            table.add_row(key, Text(clean(", ".join(map(str, entries)) if isinstance(entries, list) else str(entries))))
     out().print(table)
 
 

@@ -54,17 +54,9 @@ def artificial(part: str = "recovery", *, n: int = 500, seed: int | None = 0) ->
         about = "Geng's three-label data: random points of the cube"
     else:
         raise InputError(f"artificial: part must be 'recovery' or 'training'; got {part!r}.")
-    return Dataset(
-        X=X,
-        D=distributions(X),
-        feature_names=("x1", "x2", "x3"),
-        label_names=("y1", "y2", "y3"),
-        citation=CITATION,
-        licence=LICENCE,
-        name="artificial" if part == "recovery" else "artificial-training",
-        about=about,
-        source="generated",
-    )
+    name = "artificial" if part == "recovery" else "artificial-training"
+    features, labels = ("x1", "x2", "x3"), ("y1", "y2", "y3")
+    return Dataset(X, distributions(X), features, labels, CITATION, LICENCE, name, about, source="generated")
 
 
 def recovery_grid(points: int = 51) -> np.ndarray:

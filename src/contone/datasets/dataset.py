@@ -100,16 +100,9 @@ def read(path: str | Path, *, name: str = "", label_prefix: str = "label", **abo
     D = _matrix(content, _LABELS, path)
     _check_shapes(X, D, path)
     X, D, notes = checked(X, D, path)
-    return Dataset(
-        X=X,
-        D=D,
-        feature_names=_names(content, "feature_names", "x", X.shape[1], ""),
-        label_names=_names(content, "label_names", label_prefix, D.shape[1], "_"),
-        name=name or path.stem,
-        source=str(path),
-        notes=notes,
-        **about,
-    )
+    features = _names(content, "feature_names", "x", X.shape[1], "")
+    labels = _names(content, "label_names", label_prefix, D.shape[1], "_")
+    return Dataset(X, D, features, labels, name=name or path.stem, source=str(path), notes=notes, **about)
 
 
 def shapes(path: Path) -> tuple[int, int, int]:
@@ -170,9 +163,7 @@ def _matrix(content: Mapping[str, Any], keys: tuple[str, ...], path: Path) -> np
     value = content[key]
     array = value.toarray() if hasattr(value, "toarray") else np.asarray(value)
     if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "buif":
-        raise DataError(
-            f"{path}: {key!r} must be a non-empty matrix of numbers; it has shape {array.shape} and type {array.dtype}."
-        )
+        raise DataError(f"{path}: {key!r} must be a non-empty matrix of numbers; it is {array.shape} of {array.dtype}.")
     return array
 
 
@@ -182,9 +173,7 @@ def _check_shapes(X: np.ndarray, D: np.ndarray, path: Path) -> None:
     (n, d), (m, q) = X.shape, D.shape
     cases = ((d == q, "Both look"), (d == m, "The features look"), (n == q, "The labels look"))
     hint = next((f" {what} transposed: save them as (n, d) and (n, q)." for is_so, what in cases if is_so), "")
-    raise DataError(
-        f"{path}: features have shape {X.shape} and labels {D.shape}; they must have one row per instance.{hint}"
-    )
+    raise DataError(f"{path}: features {X.shape} and labels {D.shape} must have one row per instance.{hint}")
 
 
 def checked(X: np.ndarray, D: np.ndarray, path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:

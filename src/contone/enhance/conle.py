@@ -137,17 +137,11 @@ def codes(nets: Networks, X: Tensor, L: Tensor) -> tuple[Tensor, Tensor, Tensor]
     return Z, Q, networks.forward(nets["degrees"], torch.cat([Z, Q], dim=1), hidden)
 
 
-def objective(
-    nets: Networks, X: Tensor, L: Tensor, alpha: float, beta: float, temperature: float, margin: float
-) -> Tensor:
+def objective(nets: Networks, X: Tensor, L: Tensor, alpha: float, beta: float, tau: float, margin: float) -> Tensor:
     """The loss on rows X (m, d), L (m, q), a pure function of the networks."""
     Z, Q, Y = codes(nets, X, L)
-    return (
-        contrast(Z, Q, temperature)
-        + contrast(Q, Z, temperature)
-        + alpha * (L - Y).square().sum(dim=1).mean()
-        + beta * order_loss(Y, L, margin)
-    )
+    contrasts = contrast(Z, Q, tau) + contrast(Q, Z, tau)
+    return contrasts + alpha * (L - Y).square().sum(dim=1).mean() + beta * order_loss(Y, L, margin)
 
 
 def contrast(Z: Tensor, Q: Tensor, temperature: float) -> Tensor:

@@ -16,7 +16,7 @@ from contone.typing import Matrix
 PSEUDO_COUNT = 0.01
 """Added to the chance of every label, so that one that no fold has seen is not impossible."""
 PRIOR_VOTES = 2.0
-"""Votes that a mean from features weighs where no item has two votes: these alone would tell its weight."""
+"""Votes that a mean from features weighs where no item has two votes: these alone would show its weight."""
 FOLDS = 5
 
 
@@ -107,8 +107,14 @@ def _weight(counts: Matrix, mean: Matrix) -> float:
 
 def _loss(counts: Matrix, prior: Matrix) -> float:
     """Minus the log likelihood of counts under Dirichlet priors, (q,) or (n, q), up to a constant."""
+    return -float(log_chances(counts, prior).sum())
+
+
+def log_chances(counts: Matrix, prior: Matrix) -> Matrix:
+    """Log likelihoods (n,) of counts (n, q) under Dirichlet priors, (q,) or (n, q), up to a constant."""
     whole, total = prior.sum(axis=-1), counts.sum(axis=1)
-    return float(np.sum(gammaln(whole + total) - gammaln(whole)) - np.sum(gammaln(prior + counts) - gammaln(prior)))
+    chosen = (gammaln(prior + counts) - gammaln(prior)).sum(axis=1)
+    return np.asarray(chosen - gammaln(whole + total) + gammaln(whole))
 
 
 def _normalised(weights: Matrix) -> Matrix:

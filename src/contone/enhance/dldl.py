@@ -160,9 +160,8 @@ class DLDL(InductiveMixin, Enhancer):
             slope = white.T @ (softmax(Z) - inner.value) / n + shrunk
             return value / n + 0.5 * float(np.vdot(shrunk, Phi)), slope
 
-        found = lbfgs(
-            profile, np.zeros((white.shape[1], q)), tol=self.tol, max_iter=self.max_iter, n_pairs=60, min_decrease=0.0
-        )
+        start = np.zeros((white.shape[1], q))
+        found = lbfgs(profile, start, tol=self.tol, max_iter=self.max_iter, n_pairs=60, min_decrease=0.0)
         Phi = found.value
         inner = recover(white @ Phi, mask, smoothness, latest[0])
         W = V @ (Phi[:r] / scale[:, None])
@@ -185,11 +184,8 @@ class DLDL(InductiveMixin, Enhancer):
     def _enhance(self, X: Matrix, L: Matrix) -> Matrix:
         """The best D for the scores and marks of new rows; they have no neighbours to agree with."""
         mask = ~(L == 0)
-        start = np.where(mask, 1.0, 0.0) / mask.sum(axis=1, keepdims=True)
-        D: Matrix = recover(
-            X @ self.coef_ + self.intercept_, mask, Smoothness(None, 0.0, min(self.beta, MOST)), start
-        ).value
-        return D
+        start, smoothness = mask / mask.sum(axis=1, keepdims=True), Smoothness(None, 0.0, min(self.beta, MOST))
+        return np.asarray(recover(X @ self.coef_ + self.intercept_, mask, smoothness, start).value)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         return super()._fit_bytes(n, d, q) + 8.0 * (12.0 * n * q + 3.0 * n * d + 2.0 * d * d + 50.0 * d * q)
@@ -230,9 +226,7 @@ def recover(Z: Matrix, mask: Array, smoothness: Smoothness, start: Matrix) -> So
     with np.errstate(divide="ignore"):
         # Where H is small, or Z is nearly what it was, a step of the fixed point comes near; where H is large, too far.
         starts = [_log_normalised(T, mask) for T in (np.log(start), Z - smoothness.slope(start))]
-    T, (value, D, slope) = min(
-        ((T, _divergence(T, Z, mask, smoothness)) for T in starts), key=lambda found: found[1][0]
-    )
+    T, (value, D, slope) = min(((T, _divergence(T, Z, mask, smoothness)) for T in starts), key=lambda one: one[1][0])
     for step in range(NEWTON_STEPS + 1):
         root = np.sqrt(D)
         residual = _tangent(-root * np.where(mask, T - Z + slope, 0.0), root)

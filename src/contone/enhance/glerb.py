@@ -48,6 +48,9 @@ LARGEST_LOG_SHAPE = 60.0
 TINY = float(np.finfo(float).tiny)
 SINGLE_PRECISION = float(np.log(np.finfo(np.float32).max))
 
+ORIGINAL = {"rate": "learned", "init": "ones", "bounded_shape": True, "max_iter": 201, "random_state": 123}
+"""What the authors' program has."""
+
 
 @estimator
 class GLERB(Enhancer):
@@ -101,15 +104,7 @@ class GLERB(Enhancer):
     """
 
     reference = "Lu, Li, Li & Jia, Machine Learning 112(12), 2023"
-    PRESETS: ClassVar[Presets] = {
-        "original_code": {
-            "rate": "learned",
-            "init": "ones",
-            "bounded_shape": True,
-            "max_iter": 201,
-            "random_state": 123,
-        }
-    }
+    PRESETS: ClassVar[Presets] = {"original_code": ORIGINAL}
     SEARCH: ClassVar[Domains] = {"rate": [0.2, 0.4, 0.6, 0.8, "cap"]}
     rate: float | str = parameter(Interval(Real, 0, 1, closed="both"), {"cap", "learned"}, default="cap")
     n_neighbors: int = parameter(COUNT, default=8)
@@ -182,7 +177,7 @@ def label_graph(L: np.ndarray) -> LabelGraph:
     count = np.diag(both)
     either = count[:, None] + count - both
     # Paper: a label that no row has divides 0 by 0; here it is similar to itself only.
-    J = np.where(either > 0, both / np.where(either > 0, either, 1.0), 0.0)
+    J = both / np.maximum(either, 1.0)
     np.fill_diagonal(J, 1.0)
     root = np.sqrt(J.sum(axis=1))
     # Paper: the code uses a solver for general matrices; S is symmetric.

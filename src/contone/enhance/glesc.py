@@ -167,8 +167,7 @@ def shrink_slices(Z: np.ndarray, by: float) -> np.ndarray:
     # A slice A = U S D^H becomes A D diag(kept) D^H.
     factor = (directions * kept[:, None, :]) @ directions.conj().swapaxes(1, 2)
     shrunk = sum(part * factor[:, a, :].T[:, None, :] for a, part in enumerate(slices))
-    result: np.ndarray = irfft(shrunk, n=Z.shape[2], overwrite_x=True)
-    return result
+    return np.asarray(irfft(shrunk, n=Z.shape[2], overwrite_x=True))
 
 
 def _gram(slices: np.ndarray) -> np.ndarray:

@@ -161,7 +161,7 @@ class GLLE(InductiveMixin, Enhancer):
             P = model(K, self._W)
         self.scores_ = P
         info = {"lambda": lambda_, "sigma": self._sigma, "neighbours": search}
-        return solution.with_value(self._normalised(P), **info)
+        return solution.with_value(to_distributions(P, self.output), **info)
 
     def _smooth(
         self,
@@ -170,7 +170,7 @@ class GLLE(InductiveMixin, Enhancer):
         lambda_: float,
         equal: tuple[int, Operator | None],
         asked: Array | None,
-        neutral: np.ndarray,
+        neutral: Array,
     ) -> Solution:
         """The minimiser P of the objective over all P that are equal on equal rows.
 
@@ -219,10 +219,12 @@ class GLLE(InductiveMixin, Enhancer):
     def _predict(self, X: Array) -> Array:
         X = self._scaling(X)
         if self.solver == "lbfgs":
-            return self._normalised(model(gaussian_kernel(X, like(self._X, X), self._width), like(self._W, X)))
+            P = model(gaussian_kernel(X, like(self._X, X), self._width), like(self._W, X))
+            return to_distributions(P, self.output)
         neighbours = query_neighbours(like(self._X, X), X, self._k)
         scores = like(self.scores_, X)
-        return self._normalised(weighted_scores(neighbours.distances, neighbours.indices, scores, self._sigma))
+        P = weighted_scores(neighbours.distances, neighbours.indices, scores, self._sigma)
+        return to_distributions(P, self.output)
 
     def _enhance(self, X: Array, L: Array) -> Array:
         """The minimiser for a new row beside the training rows, whose scores stay as they are.
@@ -235,9 +237,6 @@ class GLLE(InductiveMixin, Enhancer):
         neighbours = query_neighbours(like(self._X, X), X, self._k)
         scores, lambda_ = like(self.scores_, X), self.solution_.info["lambda"]
         P = labelled_scores(neighbours.distances, neighbours.indices, L, scores, self._sigma, lambda_)
-        return self._normalised(P)
-
-    def _normalised(self, P: Array) -> Array:
         return to_distributions(P, self.output)
 
 
@@ -301,7 +300,7 @@ def average_equal_rows(X: Array) -> tuple[int, Operator | None]:
 
 
 def _asked(L: Array) -> Array | None:
-    """1 where labels L (n, q) tell something, 0 where not (NaN, and rows without a label); None where all do."""
+    """1 where labels L (n, q) say something, 0 where not (NaN, and rows without a label); None where all do."""
     xp = array_namespace(L)
     asked = (L == L) & ~silent_rows(L)[:, None]
     return None if bool(xp.all(asked)) else xp.astype(asked, L.dtype)

@@ -16,9 +16,9 @@ from contone.typing import Array, Domains, EstimatorLike, Presets, Record, Seed
 
 NEAR_UNIFORM = 0.01
 """An answer whose rows are all within this total-variation distance of 1/q says nothing about the labels."""
-_CONFIDENCE, _REDUCER, _MODEL = (
-    step._parameter_constraints for step in (LabelConfidence, HSICReducer, RectifiedSoftmax)
-)
+TUNED = {"alpha": 0.99, "on_rank_deficient": "truncate", "rescale": "unit_variance", "beta": 0.08, "weight_decay": 0.0}
+"""One choice for all data; see below."""
+_CONFIDENCE, _REDUCER, _MODEL = (s._parameter_constraints for s in (LabelConfidence, HSICReducer, RectifiedSoftmax))
 
 
 @estimator
@@ -77,17 +77,7 @@ class LCdr(InductiveMixin, Enhancer):
 
     reference = "Kou, Jia, Wang, Shi, Geng: Data Augmentation for Label Enhancement"
     kinds = frozenset({"torch", "unasked"})
-    PRESETS: ClassVar[Presets] = {
-        "paper": {},
-        "near_published": {"reduction": "mean", "beta": 3e-3},
-        "tuned": {
-            "alpha": 0.99,
-            "on_rank_deficient": "truncate",
-            "rescale": "unit_variance",
-            "beta": 0.08,
-            "weight_decay": 0.0,
-        },
-    }
+    PRESETS: ClassVar[Presets] = {"paper": {}, "near_published": {"reduction": "mean", "beta": 3e-3}, "tuned": TUNED}
     SEARCH: ClassVar[Domains] = {
         "beta": [1e-5, 1e-4, 1e-3, 1e-2, 0.1],
         "alpha": [0.1, 0.5, 0.9, 0.99],

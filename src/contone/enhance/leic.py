@@ -205,12 +205,13 @@ def spread_over_labels(own: Tensor, cluster: Tensor, L: Tensor) -> Tensor:
 def objective(nets: Networks, rows: Rows, noise: Noise, label_weight: float) -> Tensor:
     """Minus the bound, summed over rows: a pure function of the networks and the noise."""
     import torch
+    from torch.distributions import Dirichlet, Normal, kl_divergence
 
     found = encode(nets, rows, label_weight)
     z = found.mean + found.deviation * noise.z
     p = dirichlet_draw(found.shape, noise)
     x_mean, x_deviation = (networks.forward(nets[f"x_{name}"], z, ()) for name in ("mean", "deviation"))
-    of_features = normal_log_density(rows.X, x_mean, networks.positive(x_deviation, LEAST))
+    of_features = Normal(x_mean, networks.positive(x_deviation, LEAST)).log_prob(rows.X).sum()
     of_labels = expected_label_log_likelihood(found.shape, rows.L)
     of_graph = -torch.nn.functional.binary_cross_entropy_with_logits(z @ z.T, rows.graph, reduction="sum")
     n, C = found.log_cluster.shape
@@ -218,30 +219,13 @@ def objective(nets: Networks, rows: Rows, noise: Noise, label_weight: float) -> 
         networks.forward(nets[f"z_{name}"], p, ()).view(n, C, -1) for name in ("mean", "deviation")
     )
     cluster = found.log_cluster.exp()
-    prior = prior_mean, networks.positive(prior_deviation, LEAST)
-    of_z = normal_divergence(found.mean[:, None], found.deviation[:, None], *prior)
+    prior = Normal(prior_mean, networks.positive(prior_deviation, LEAST))
+    of_z = kl_divergence(Normal(found.mean[:, None], found.deviation[:, None]), prior).sum(dim=2)
     clusters = (cluster * (found.log_cluster + math.log(C))).sum()
-    divergence = clusters + (cluster * of_z).sum() + dirichlet_divergence(found.shape)
-    return divergence - of_features - of_labels - of_graph
-
-
-def normal_log_density(X: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
-    """sum log N(x; mean, deviation^2) over all entries."""
-    return -(0.5 * ((X - mean) / deviation) ** 2 + deviation.log() + 0.5 * math.log(2.0 * math.pi)).sum()
-
-
-def normal_divergence(mean: Tensor, deviation: Tensor, other_mean: Tensor, other_deviation: Tensor) -> Tensor:
-    """KL between normal distributions with independent entries, summed over the last axis."""
-    ratio = deviation / other_deviation
-    apart = (mean - other_mean) / other_deviation
-    return (0.5 * (ratio**2 + apart**2 - 1.0) - ratio.log()).sum(dim=-1)
-
-
-def dirichlet_divergence(shape: Tensor) -> Tensor:
-    """sum_i KL(Dirichlet(shape_i) || Dirichlet(1)) of shape (n, q)."""
-    total = shape.sum(dim=1)
-    inner = ((shape - 1.0) * (shape.digamma() - total.digamma()[:, None])).sum(dim=1)
-    return (total.lgamma() - shape.lgamma().sum(dim=1) - math.lgamma(shape.shape[1]) + inner).sum()
+    of_p = kl_divergence(Dirichlet(found.shape), Dirichlet(torch.ones_like(found.shape))).sum()
+    divergence = clusters + (cluster * of_z).sum() + of_p
+    total: Tensor = divergence - of_features - of_labels - of_graph
+    return total
 
 
 def expected_label_log_likelihood(shape: Tensor, L: Tensor) -> Tensor:

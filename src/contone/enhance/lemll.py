@@ -110,16 +110,9 @@ class LEMLL(InductiveMixin, Enhancer):
         scaled = self._scaling(X)
         self._nystroem = _nystroem(scaled, self.n_components, self.random_state) if self.kernel == "rbf" else None
         features, basis = _narrowed(self._features(scaled))
-        problem = Problem(
-            Phi=np.hstack([features, np.ones((len(X), 1))]),
-            Y=2.0 * fill_unasked(L, asked_frequencies(L)) - 1.0,
-            asked=~np.isnan(L),
-            M=lle_matrix(lle_weights(scaled, self.n_neighbors)),
-            epsilon=self.epsilon,
-            ridge=self.ridge,
-            closeness=self.closeness,
-            topology=self.topology,
-        )
+        Phi, Y = np.hstack([features, np.ones((len(X), 1))]), 2.0 * fill_unasked(L, asked_frequencies(L)) - 1.0
+        M, weights = lle_matrix(lle_weights(scaled, self.n_neighbors)), (self.ridge, self.closeness, self.topology)
+        problem = Problem(Phi, Y, M, self.epsilon, *weights, asked=~np.isnan(L))
         solution = minimise(problem, tol=self.tol, max_iter=self.max_iter)
         U, Theta = solution.value
         self.coef_, self.intercept_ = Theta[:-1] if basis is None else basis @ Theta[:-1], Theta[-1]

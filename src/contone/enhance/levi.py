@@ -201,13 +201,7 @@ def encode(encoder: networks.Layers, X: Tensor, L: Tensor, masks: list[Tensor] |
 
 
 def objective(
-    nets: Networks,
-    X: Tensor,
-    L: Tensor,
-    noise: Noise,
-    alpha: float,
-    beta: float,
-    decoder_output: str = "linear",
+    nets: Networks, X: Tensor, L: Tensor, noise: Noise, alpha: float, beta: float, decoder_output: str = "linear"
 ) -> Tensor:
     """The objective on rows X (m, d), L (m, q), a pure function of the networks and the noise."""
     import torch

@@ -9,7 +9,7 @@ A code of the features is to keep what they say about the labels, and nothing el
 
 with the divergence of the code from N(0, I), summed over its entries. J1 is minimised first, over the encoder and the
 assignment, then J2 over everything. D^ = softmax(y) at z = mu; the labels are not needed for it, so that new rows are
-told from their features alone.
+predicted from their features alone.
 
 The last term says how far the labels are from the degrees: for given y the best g_i^2 is mean_j (l_ij - y_ij)^2, where
 it is (1 + log g_i^2) / 2 and unbounded below as y -> l; a floor under g^2 bounds it.
@@ -126,10 +126,8 @@ class LIBLE(InductiveMixin, Enhancer):
             eps = draws.standard_normal((len(rows), self.n_code))
             return objective(nets, features[rows], labels[rows], eps, self.alpha, beta, self.noise)
 
-        epochs = [
-            networks.n_epochs(asked, steps, n, self.batch_size)
-            for asked, steps in zip((self.pretrain_epochs, self.epochs), AUTO_STEPS, strict=True)
-        ]
+        asked = zip((self.pretrain_epochs, self.epochs), AUTO_STEPS, strict=True)
+        epochs = [networks.n_epochs(each, steps, n, self.batch_size) for each, steps in asked]
         every = DECAY_EVERY / (1 if self.decay == "epochs" else networks.steps_per_epoch(n, self.batch_size))
         # The networks of the degrees have no part in J1, so that their gradient is 0 and Adam leaves them alone.
         phases = [

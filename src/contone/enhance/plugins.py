@@ -71,10 +71,7 @@ def installed() -> tuple[type[Enhancer], ...]:
             if cls.__name__.lower() in found:
                 raise PluginError(f"another package has a method called {cls.__name__}")
         except (Exception, SystemExit) as error:
-            warn(
-                f"The method {entry.name!r} of {_package(entry)} cannot be used and is left out: {_said(error)}",
-                PluginWarning,
-            )
+            warn(f"The method {entry.name!r} of {_package(entry)} is left out: {_said(error)}", PluginWarning)
             continue
         found[cls.__name__.lower()] = cls
     return tuple(found.values())
@@ -94,9 +91,7 @@ def checked(thing: Any, path: str) -> type[Enhancer]:
     try:
         thing().get_params()
     except Exception as error:
-        raise PluginError(
-            f"{path} cannot be built without arguments ({_said(error)}): give every parameter a default."
-        ) from error
+        raise PluginError(f"{path}() fails ({_said(error)}): give every parameter a default.") from error
     from contone import enhance
 
     if any(_same_name(thing, cls) for cls in enhance.own()) and not _is_own(thing):

@@ -109,7 +109,7 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a task gives: the recovered distributions (n, q) or None, and scores that these do not tell."""
+    """What a task gives: the recovered distributions (n, q) or None, and scores that do not follow from them."""
 
     distributions: np.ndarray | None = None
     scores: dict[str, float] = field(default_factory=dict)
@@ -245,7 +245,7 @@ def _rehearse(cell: Cell, given: Given) -> Any:
 
 @task("graded", "contone.measures", "contone.measurements", "contone.enhance.calibrated")
 def _graded(cell: Cell, given: Given) -> Answer:
-    """The truth of a few rows is told; scores are of the others."""
+    """The truth of a few rows is given; scores are of the others."""
     from contone.enhance.calibrated import Calibrated
     from contone.enhance.graded import takes_degrees
 
@@ -280,7 +280,7 @@ def _floor(cell: Cell, given: Given) -> Answer:
 
 @task("people", "contone.experiments.judging")
 def _people(cell: Cell, given: Given) -> Answer:
-    """A few answers of people are told; those that were left out judge."""
+    """A few answers of people are given; those that were left out judge."""
     from contone.experiments.judging import judge
 
     scores, extra = judge(cell.task, given.answers, cell.seed or 0)

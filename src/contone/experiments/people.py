@@ -108,6 +108,8 @@ def _three(value: float | None) -> str:
 def _verdict(loss: Grid) -> str:
     """Which rows that are no baselines beat counting, and on how many sets."""
     rows = {row.name: [math.inf if c.value is None else c.value for c in row.cells[1:]] for row in loss.rows}
+    if not set(COUNTING) <= rows.keys():
+        return "no set has answers left to judge by."
     best = [min(pair) for pair in zip(*(rows[name] for name in COUNTING), strict=True)]
     methods = [row.name for row in loss.rows if row.kind == "method"]
     wins = {name: sum(v < b for v, b in zip(rows[name], best, strict=True)) for name in methods}

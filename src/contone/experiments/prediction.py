@@ -54,8 +54,7 @@ def predict_fold(
         return np.tile(known.mean(axis=0), (len(test), 1))
     if enhancer is not None and trained_on == "recovered":
         known = clone(enhancer).fit_enhance(X[train], (degradation or CumulativeMass()).apply(known))
-    answer: np.ndarray = clone(learner).fit(X[train], known).predict(X[test])
-    return answer
+    return np.asarray(clone(learner).fit(X[train], known).predict(X[test]))
 
 
 def predict(

@@ -90,10 +90,8 @@ class Progress:
         if not known and not self.expected:
             return None
         typical = fmean(known or self.expected.values())
-        expected = sum(
-            self.expected[key] if key in self.expected else fmean(self.costs[row]) if row in self.costs else typical
-            for key, row in self.waiting.items()
-        )
+        mean = {row: fmean(costs) for row, costs in self.costs.items()}
+        expected = sum(self.expected.get(key, mean.get(row, typical)) for key, row in self.waiting.items())
         return expected / max(1, self.jobs)
 
     def arrived(self, cell: Cell, record: Record) -> None:
@@ -250,9 +248,7 @@ def _dask_client(address: str | None) -> Any:
     try:
         return Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except Exception as error:  # dask answers a wrong address with errors of a dozen kinds
-        raise InputError(
-            f"No dask scheduler answers at {address!r} ({error}): give the address of one that runs, e.g. tcp://host:8786."
-        ) from error
+        raise InputError(f"No dask scheduler answers at {address!r}: {error}") from error
 
 
 def machine() -> Record:

@@ -105,11 +105,7 @@ def content_hash(*arrays: np.ndarray) -> str:
 
 
 def as_source(
-    thing: Data,
-    *,
-    degrees: Sequence[str] = (),
-    features: Sequence[str] = (),
-    folder: Path | None = None,
+    thing: Data, *, degrees: Sequence[str] = (), features: Sequence[str] = (), folder: Path | None = None
 ) -> Source:
     """The source of what a user named: a data set's name, the path of a file, or a `Dataset`.
 

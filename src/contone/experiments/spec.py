@@ -16,7 +16,7 @@ a learner is trained on what was recovered. A row has one of these forms:
         wrap = "Augmented"              put each method inside this one, as its `enhancer`
         rehearse = {n_iter = 8, n_replicates = 2, max_rows = 500}
                                         each with parameters and a temperature that are chosen on rehearsed data
-        grade = {rows = 10}             each told the truth of this many rows, another draw per seed; scored on the
+        grade = {rows = 10}             each given the truth of this many rows, another draw per seed; scored on the
                                         others (inside Calibrated, where the method takes no degrees itself)
     class = "LCdr", preset = "paper"    one estimator: parameters from `params`, and None for the names in `without`
         sweep = {alpha = [...], ...}    one cell per value, all else unchanged: one sensitivity curve per parameter
@@ -73,7 +73,7 @@ def read_spec(text: str, source: str = "the spec") -> Spec:
     rows = content.get("rows", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{source}: 'rows' must be a list of tables: write [[rows]].")
-    seeds = content.get("seeds", 5)
+    seeds = content.get("seeds", Spec.seeds)
     if not isinstance(seeds, int) or seeds < 1:
         raise InputError(f"{source}: 'seeds' must be a whole number above 0, not {seeds!r}.")
     for key in ("seeds_of", "max_rows"):

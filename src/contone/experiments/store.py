@@ -116,9 +116,7 @@ class Store:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OutputError(
-                f"The folder {path.parent} cannot be made ({error.strerror or error}): choose another one with --store."
-            ) from error
+            raise OutputError(f"Cannot make {path.parent} ({error.strerror or error}): use another --store.") from error
         write_whole(path, text)
 
     # -------------------------------------------------------------------------------------------------------- runs
@@ -170,6 +168,10 @@ class Store:
             newest = next((cell for cell in reversed(cells) if cell["key"] in self), cells[-1])
             found.append({**newest, "stale": newest["key"] != cells[-1]["key"]})
         return found
+
+    def files(self) -> list[Path]:
+        """Every file that is read from here."""
+        return [path for folder in ("results", "failures", "runs") for path in self._files(folder)]
 
     def _files(self, folder: str) -> list[Path]:
         # Files being written start with a dot and do not match.

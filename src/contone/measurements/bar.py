@@ -8,8 +8,9 @@ from typing import ClassVar
 from array_api_compat import array_namespace, device
 
 from contone.exceptions import InputError
-from contone.measurements.base import Spoken
-from contone.measurements.intervals import IntervalRule, Others, Region, Support, is_share, log_weight, ratio
+from contone.measurements.base import Spoken, is_share
+from contone.measurements.intervals import IntervalRule, Others, Region, Support, ratio
+from contone.numerics.simplex import log_weight
 from contone.typing import Array
 
 

@@ -20,6 +20,7 @@ Y and D are arrays of any kind that `contone.backends` knows; NaN in Y is an ent
 """
 
 from abc import ABC, abstractmethod
+from numbers import Real
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -81,6 +82,11 @@ class Measurement(ABC):
         """Y (n, q) with NaN in the rows that say nothing."""
         silent, xp = self.silent(Y), array_namespace(Y)
         return xp.where(silent[:, None], xp.full_like(Y, xp.nan), Y) if bool(silent.any()) else Y
+
+
+def is_share(value: object) -> bool:
+    """Whether a parameter is a number in [0, 1)."""
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < 1
 
 
 def first_entry(off: Array, Y: Array) -> str:

@@ -7,7 +7,6 @@ one label at a time.
 """
 
 from abc import abstractmethod
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -66,7 +65,7 @@ class IntervalRule(Measurement):
     at_least_one: bool = True
     """Whether every row keeps a label; where not, a row of zeros says something about its degrees."""
     spread_by_shape: ClassVar[bool] = False
-    """Whether how often single labels are marked tells of the spread as well, as it does under a fixed bar."""
+    """Whether the spread also shows in how often single labels are marked, as it does under a fixed bar."""
 
     def apply(self, D: Any) -> np.ndarray:
         """Logical labels (n, q), int8 in {0, 1}, of the label distributions D (n, q)."""
@@ -124,9 +123,8 @@ class IntervalRule(Measurement):
         """Degrees (n, q) moved to the nearest ones that labels L (n, q) allow, one by one; NaN in L allows all."""
         xp, q = array_namespace(D, L), L.shape[1]
         positive = L > 0
-        low, high, low_negative, high_negative = (
-            end[:, None] for end in self.support(xp.sum(xp.astype(positive, D.dtype), axis=1), q)
-        )
+        n_positive = xp.sum(xp.astype(positive, D.dtype), axis=1)
+        low, high, low_negative, high_negative = (end[:, None] for end in self.support(n_positive, q))
         nearest = xp.where(positive, xp.clip(D, low, high), xp.clip(D, low_negative, high_negative))
         return xp.where(xp.all(L == L, axis=1)[:, None], nearest, D)
 
@@ -148,18 +146,6 @@ class IntervalRule(Measurement):
         W = xp.where(positive, xp.ones_like(share)[:, None], share[:, None])
         same = self._apply(W / xp.sum(W, axis=1, keepdims=True)) == positive
         return xp.log(W), ~xp.all(same, axis=1)
-
-
-def is_share(value: Any) -> bool:
-    """Whether a parameter is a number in [0, 1)."""
-    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < 1
-
-
-def log_weight(w: Array) -> Array:
-    """log(w), and -inf for weights that are not positive."""
-    xp = array_namespace(w)
-    tiny = xp.full_like(w, xp.finfo(w.dtype).smallest_normal)
-    return xp.where(w > 0, xp.log(xp.maximum(w, tiny)), xp.full_like(w, -xp.inf))
 
 
 def ratio(a: Array, b: float) -> Array:

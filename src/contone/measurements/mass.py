@@ -6,18 +6,9 @@ from typing import ClassVar
 from array_api_compat import array_namespace
 
 from contone.exceptions import InputError
-from contone.measurements.base import Spoken
-from contone.measurements.intervals import (
-    IntervalRule,
-    Others,
-    Region,
-    Support,
-    descending,
-    is_share,
-    log_weight,
-    put_back,
-    ratio,
-)
+from contone.measurements.base import Spoken, is_share
+from contone.measurements.intervals import IntervalRule, Others, Region, Support, descending, put_back, ratio
+from contone.numerics.simplex import log_weight
 from contone.typing import Array
 
 

@@ -96,6 +96,5 @@ def whitening(B: Array, shift: Array | None = None) -> Array:
 def fix_signs(V: Array) -> Array:
     """Columns of V with their sign chosen so that the entry of largest magnitude (the first such) is positive."""
     xp = array_namespace(V)
-    position = xp.argmax(xp.abs(V), axis=0)
-    entry = xp.take_along_axis(V, xp.reshape(position, (1, -1)), axis=0)
+    entry = xp.take_along_axis(V, xp.argmax(xp.abs(V), axis=0)[None, :], axis=0)
     return xp.where(entry < 0, -V, V)

@@ -165,7 +165,7 @@ class Moments:
         s = np.abs(Xt).sum(axis=0)
         low, high = float(s.min()), float(s.max())
         self.centre = (low + high) / 2
-        self.max_delta = RADIUS / high if high > 0 else 0.0
+        self.max_delta = RADIUS / (high or 1.0)  # without features no logit moves, whatever the step
         self.order = series_order(self.max_delta * (high - low) / 2)
         self.powers = np.stack([(s - self.centre) ** m / factorial(m) for m in range(self.order)]) / self.n
         self.parts = [np.maximum(Xt, 0.0), np.maximum(-Xt, 0.0)] if (Xt < 0).any() else [Xt]

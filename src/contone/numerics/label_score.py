@@ -46,8 +46,7 @@ def fit_map(z: Array, labels: Array, *, pull: float = 0.0) -> tuple[float, float
     `pull` entries of either kind are imagined beside the labels, and b is drawn to 0 as weakly: with them, a and b are
     finite for any labels, so that they can be used for others.
     """
-    n, n_marked = len(labels), float(labels.sum())
-    share = (n_marked + pull) / (n + 2.0 * pull)
+    n = len(labels)
 
     def surprise(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         """Mean of H(l, p), with log p = t - log(1 + e^t), and its derivative in a and b."""
@@ -59,8 +58,7 @@ def fit_map(z: Array, labels: Array, *, pull: float = 0.0) -> tuple[float, float
         imagined = pull * (2.0 * np.logaddexp(0.0, a) - a + 0.005 * b * b) / n
         return float(value + imagined), slope + pull / n * np.array([2.0 * expit(a) - 1.0, 0.01 * b])
 
-    start = np.array([np.log(share / (1.0 - share)), 0.0])
-    found = minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=[(None, None), (0.0, STEEPEST)],
+    found = minimize(surprise, np.zeros(2), jac=True, method="L-BFGS-B", bounds=[(None, None), (0.0, STEEPEST)],
                      options={"gtol": 1e-9, "ftol": 1e-13})  # fmt: skip
     return float(found.x[0]), float(found.x[1]), float(found.fun)
 

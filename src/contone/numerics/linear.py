@@ -14,7 +14,6 @@ def conjugate_gradient(
     B: Array,
     *,
     diagonal: Array | None = None,
-    start: Array | None = None,
     tol: float = 1e-10,
     max_iter: int = 1000,
 ) -> Solution:
@@ -31,8 +30,6 @@ def conjugate_gradient(
         Right sides.
     diagonal : array (n,), optional
         Diagonal of A, or any positive vector near it: Jacobi preconditioner.
-    start : array (n, q), optional
-        First iterate; 0 by default.
     tol : float
         Stop once every column has ||b - A x|| <= tol ||b||.
     max_iter : int
@@ -46,10 +43,9 @@ def conjugate_gradient(
     over_rows, xp = get_backend(B).over_rows, array_namespace(B)
     square = over_rows(column_inner, B, B)
     scale = xp.where(square > 0, square, xp.ones_like(square))
-    zero = xp.zeros_like(B)
-    X = zero if start is None else start + zero
-    R = B + zero if start is None else B - apply(start)
-    weight = zero[:, :1] + 1.0 if diagonal is None else 1.0 / diagonal[:, None]
+    X = xp.zeros_like(B)
+    R = B + X
+    weight = X[:, :1] + 1.0 if diagonal is None else 1.0 / diagonal[:, None]
     P = weight * R  # Z = R / diagonal is never stored
     lengths = over_rows(_lengths, R, weight)
     n_iter = 0

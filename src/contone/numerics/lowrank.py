@@ -44,8 +44,7 @@ def beta_interval(V: np.ndarray, S: np.ndarray) -> tuple[float, float]:
     Y S = V, so beta must reach max_i ||v_i / S||. At Z = 0 it is ||Y S||_2 <= 1 with y_i = beta t_i / ||t_i||.
     """
     T = V * S
-    norms = np.linalg.norm(T, axis=1, keepdims=True)
-    directions = T / np.where(norms > 0, norms, 1.0)
+    directions = T / np.maximum(np.linalg.norm(T, axis=1, keepdims=True), np.finfo(float).tiny)
     return 1.0 / float(np.linalg.norm(directions * S, ord=2)), float(np.linalg.norm(V / S, axis=1).max())
 
 
@@ -173,7 +172,6 @@ def shrink_singular_values(A: np.ndarray, threshold: float) -> Array:
     return (A @ (B * (1.0 - threshold / np.sqrt(squares[keep])))) @ B.T
 
 
-def shrink_rows(A: np.ndarray, threshold: float) -> np.ndarray:
+def shrink_rows(A: np.ndarray, threshold: float) -> Array:
     """argmin_E threshold sum_i ||e_i|| + 1/2 ||E - A||^2 for A (n, r): each row is shortened by threshold."""
-    norms = np.linalg.norm(A, axis=1, keepdims=True)
-    return A * np.maximum(1.0 - threshold / np.where(norms > 0, norms, 1.0), 0.0)
+    return A * (1.0 - threshold / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), threshold))

@@ -5,8 +5,6 @@ of rows and of noise, and a step of an optimiser is a few operations. Noise come
 torch's global generator and settings are never touched.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -16,7 +14,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from contone.backends import like, to_numpy
-from contone.exceptions import InputError, MissingExtraError
+from contone.exceptions import InputError, missing_extra
 from contone.numerics.solution import Solution
 from contone.runtime import progress
 from contone.typing import Array, EstimatorLike, Seed
@@ -43,9 +41,7 @@ def require_torch(method: EstimatorLike) -> None:
     try:
         import torch  # noqa: F401
     except ImportError as error:
-        raise MissingExtraError(
-            f"{type(method).__name__} trains a network by torch, which is not installed: pip install 'contone[torch]'."
-        ) from error
+        raise missing_extra(type(method).__name__, "torch", "torch") from error
 
 
 def to_tensor(A: Array) -> Tensor:
@@ -80,9 +76,7 @@ def training_bytes(sizes: Sizes, n: int, batch_size: int | None) -> float:
     return 8.0 * (8 * count_parameters(sizes) + 4 * min(n, batch_size or n) * units)
 
 
-def initial_parameters(
-    sizes: Sizes, rng: np.random.Generator, *, start: str = "normal", bias: float = 0.0
-) -> np.ndarray:
+def initial_parameters(sizes: Sizes, rng: np.random.Generator, *, start: str = "normal", bias: float = 0.0) -> Array:
     """The start of training.
 
     "normal" and "uniform" are Glorot's: weights with variance 2 / (inputs + outputs) and constant biases. "inputs" is
@@ -230,10 +224,9 @@ def batches(n: int, batch_size: int | None, rng: np.random.Generator | None, mod
     """Row numbers of each batch, in an order drawn from `rng`; in their own order without one, or in a single batch."""
     import torch
 
-    size = batch_size or n
+    size = min(batch_size or n, max(n, 1))
     order = torch.arange(n) if rng is None or size >= n else torch.from_numpy(rng.permutation(n))
-    found: Sequence[Tensor] = torch.split(order.to(model.device), size)
-    return found
+    return list(torch.split(order.to(model.device), size))
 
 
 def value_and_slope(

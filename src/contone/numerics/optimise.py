@@ -9,19 +9,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from contone.numerics.solution import Solution
+from contone.typing import Matrix
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """W to the objective's value and its gradient, which has the shape of W."""
 
 
 def lbfgs(
-    objective: Objective,
-    start: np.ndarray,
-    *,
-    tol: float,
-    max_iter: int,
-    n_pairs: int = 10,
-    min_decrease: float = 1e-14,
+    objective: Objective, start: Matrix, *, tol: float, max_iter: int, n_pairs: int = 10, min_decrease: float = 1e-14
 ) -> Solution:
     """Minimise by SciPy's L-BFGS from `start`; the residual is the largest entry of the gradient.
 
@@ -33,28 +28,12 @@ def lbfgs(
         value, gradient = objective(w.reshape(start.shape))
         return value, gradient.ravel()
 
-    found = minimize(
-        flat,
-        start.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={
-            "maxiter": max_iter,
-            "maxfun": 20 * max_iter,
-            "maxcor": n_pairs,
-            "gtol": tol,
-            "ftol": min_decrease,
-            "maxls": 40,
-        },
-    )
-    out_of_iterations = found.status == 1
-    return Solution(
-        value=found.x.reshape(start.shape),
-        objective=float(found.fun),
-        residual=float(np.max(np.abs(found.jac), initial=0.0)),
-        n_iter=int(found.nit),
-        converged=not out_of_iterations,
-    )
+    steps = {"maxiter": max_iter, "maxfun": 20 * max_iter, "maxls": 40}
+    options = {**steps, "maxcor": n_pairs, "gtol": tol, "ftol": min_decrease}
+    found = minimize(flat, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    residual = float(np.max(np.abs(found.jac), initial=0.0))
+    is_done = found.status != 1  # which is: out of iterations
+    return Solution(found.x.reshape(start.shape), float(found.fun), residual, int(found.nit), is_done)
 
 
 def adam(objective: Objective, start: np.ndarray, *, learning_rate: float, max_iter: int) -> Solution:

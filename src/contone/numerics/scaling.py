@@ -144,8 +144,8 @@ def _scaled_map(scaling: Scaling, vectors: np.ndarray, values: np.ndarray, n: in
 
     Nothing can be learnt of the others, and new rows may lie anywhere along them.
     """
-    total, varies = values.sum() / n, values > NO_VARIANCE * values.max(initial=0.0)
-    return PrincipalMap(scaling, vectors[:, varies] / np.sqrt(total if total > 0 else 1.0))
+    varies = values > NO_VARIANCE * values.max(initial=0.0)
+    return PrincipalMap(scaling, vectors[:, varies] / np.sqrt(values.sum() / n))
 
 
 def _sparse_principal_map(X: Data, n_components: int) -> PrincipalMap:

@@ -38,6 +38,13 @@ def to_distributions(scores: Array, output: str) -> Array:
     return softmax(scores) if output == "softmax" else normalise_rows(array_namespace(scores).clip(scores, min=0.0))
 
 
+def log_weight(w: Array) -> Array:
+    """log(w), and -inf for weights that are not positive."""
+    xp = array_namespace(w)
+    tiny = xp.full_like(w, xp.finfo(w.dtype).smallest_normal)
+    return xp.where(w > 0, xp.log(xp.maximum(w, tiny)), xp.full_like(w, -xp.inf))
+
+
 def row_sums(A: Array) -> Array:
     """Sums over the last axis of A (n, q), as a product with ones: NumPy sums a short last axis ten times slower."""
     xp = array_namespace(A)

@@ -5,22 +5,17 @@ The manifold picture: three-label data on a surface, each point coloured by its 
 degrees: a stretch of its own for each panel, as is common, would make a washed-out answer look right.
 """
 
-from __future__ import annotations
-
 import io
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError
+from contone.pages.svg import Axes, Figure
 from contone.runtime.files import check_target, replacing
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FORMATS = (".svg", ".png", ".pdf")
 
@@ -31,8 +26,7 @@ AZIMUTH, ELEVATION, HEIGHT = -60.0, 45.0, 0.7
 def tones(D: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.float64]:
     """Degrees D (n, 3) as colours in [0, 1]: linear, with the middle 98 % of the truth's degrees as the full range."""
     low, high = np.percentile(truth, [1, 99])
-    stretched: NDArray[np.float64] = np.clip((D - low) / (high - low), 0.0, 1.0)
-    return stretched
+    return np.asarray(np.clip((D - low) / (high - low), 0.0, 1.0))
 
 
 def manifold_image(X: NDArray[np.float64], colours: NDArray[np.float64], *, pixels: int = 480) -> bytes:
@@ -56,9 +50,8 @@ def draw_manifold(axis: Axes, X: NDArray[np.float64], colours: NDArray[np.float6
     shades = (colours[faces].mean(axis=1) * _mesh(X, faces)[:, None])[order]
     # Edges in the colour of the face close the hairlines between faces. The surface is kept as pixels in vector files:
     # thousands of faces a panel would make them megabytes large.
-    axis.add_collection(
-        PolyCollection(list(flat), facecolors=shades, edgecolors=shades, linewidths=0.8, rasterized=True)
-    )
+    drawn = PolyCollection(list(flat), facecolors=shades, edgecolors=shades, linewidths=0.8, rasterized=True)
+    axis.add_collection(drawn)
     axis.set_xlim(flat[..., 0].min(), flat[..., 0].max())
     axis.set_ylim(flat[..., 1].min(), flat[..., 1].max())
     axis.set_aspect("equal")
@@ -93,8 +86,7 @@ def triangles(X: NDArray[np.float64]) -> NDArray[np.int32]:
     """Triangles (k, 3) between the points X (n, 3), none over another one when they are seen from above."""
     from scipy.spatial import Delaunay
 
-    faces: NDArray[np.int32] = Delaunay(X[:, :2]).simplices
-    return faces
+    return np.asarray(Delaunay(X[:, :2]).simplices)
 
 
 def _mesh(X: NDArray[np.float64], faces: NDArray[np.int32]) -> NDArray[np.float64]:

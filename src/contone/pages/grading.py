@@ -82,9 +82,8 @@ def document(
         ],
     }
     # Work in progress belongs to these rows and labels, wherever the page lies.
-    shown["key"] = hashlib.sha256(
-        repr((labels, [row.identity for row in rows])).encode("utf-8", "replace")
-    ).hexdigest()[:16]
+    known = repr((labels, [row.identity for row in rows])).encode("utf-8", "replace")
+    shown["key"] = hashlib.sha256(known).hexdigest()[:16]
     return render.fill(
         "grading.html.j2",
         title=f"Grade {words.count(len(rows), 'row')}",
@@ -99,11 +98,8 @@ def document(
 
 def _cell(name: str, value: str, pictures: _Pictures) -> dict[str, str]:
     text = escape.printable(value)
-    cell = {
-        "name": escape.printable(name),
-        "value": text[:MOST_TEXT] + ("…" if len(text) > MOST_TEXT else ""),
-        "kind": "",
-    }
+    shown = text[:MOST_TEXT] + ("…" if len(text) > MOST_TEXT else "")
+    cell = {"name": escape.printable(name), "value": shown, "kind": ""}
     if Path(value[-8:]).suffix.lower() in IMAGES:
         cell |= {"kind": "image", "source": pictures.embed(value)}
     elif len(text) > LONG or "\n" in text:

@@ -4,22 +4,23 @@ Drawings use the colours below. They are stand-ins: in the SVG each becomes a CS
 serves both themes and print. Text stays text (small, selectable, in the page's font) and nothing points outside.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from xml.etree import ElementTree
 
 from contone.pages import escape
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    import matplotlib.axes
+    import matplotlib.figure
+
+Axes: TypeAlias = "matplotlib.axes.Axes"
+Figure: TypeAlias = "matplotlib.figure.Figure"
 
 INK, SOFT, LINE, MARK, ACCENT, SECOND, GROUND = (f"#0102{i:02x}" for i in range(3, 10))
 """Text; secondary text; rules; quiet areas; the accent; a second series; the paper."""
@@ -82,7 +83,7 @@ def to_svg(figure: Figure, name: str, title: str, description: str, tips: Mappin
     title, description : str
         What it is, and what it shows: the alternative text.
     tips : mapping or None
-        What the pointer is told over an artist, by the artist's gid.
+        What is shown when the pointer is over an artist, by the artist's gid.
     """
     name = escape.identifier(name)
     buffer = io.StringIO()

@@ -64,7 +64,7 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def count(amount: int, noun: str) -> str:
+def count(amount: int, noun: str, plural: str = "") -> str:
     """A number of things.
 
     Examples
@@ -72,7 +72,7 @@ def count(amount: int, noun: str) -> str:
     >>> count(1, "data set"), count(3, "data set")
     ('1 data set', '3 data sets')
     """
-    return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
+    return f"{amount:,} {noun if amount == 1 else plural or noun + 's'}"
 
 
 def clip(text: str, length: int = 28) -> str:

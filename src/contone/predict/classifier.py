@@ -126,10 +126,7 @@ class FromClassifier(DistributionLearner):
     def _choice(self, estimator: EstimatorLike, weight_name: str | None) -> str:
         """How degrees reach this classifier."""
         if self.targets == "weights" and weight_name is None:
-            raise InputError(
-                f'targets="weights" needs a classifier whose fit has sample_weight; {type(estimator).__name__} has '
-                'none. Use targets="counts".'
-            )
+            raise InputError(f'{type(estimator).__name__}.fit takes no sample_weight: use targets="counts".')
         if self.targets != "auto":
             return self.targets
         if getattr(estimator, "accepts_soft_targets", False):

@@ -103,12 +103,11 @@ class LDLSCL(DistributionLearner):
         X = self._scaling(X)
         self.centres_ = cluster_centres(D, self.n_clusters, self.random_state)
         problem = Problem(X, D, self.centres_, float(self.locality), float(self.barrier), float(self.l2))
+        shapes = problem.shapes
         # Theta = b = W = 0 and c = 1: the uniform answer, and codes that say nothing.
-        start = np.zeros(sum(int(np.prod(shape)) for shape in problem.shapes))
-        solution = lbfgs(
-            lambda w: objective(split(w, problem.shapes), problem), start, tol=self.tol, max_iter=self.max_iter
-        )
-        self.coef_, self.intercept_, self.code_coef_, gamma = split(solution.value, problem.shapes)
+        start = np.zeros(sum(int(np.prod(shape)) for shape in shapes))
+        solution = lbfgs(lambda w: objective(split(w, shapes), problem), start, tol=self.tol, max_iter=self.max_iter)
+        self.coef_, self.intercept_, self.code_coef_, gamma = split(solution.value, shapes)
         self.codes_ = codes(gamma)
         # Paper: what a code outside those of the training rows would mean is open; here it is cut to their range.
         self._code_range = self.codes_.min(axis=0), self.codes_.max(axis=0)
@@ -171,11 +170,8 @@ def objective(parameters: list[np.ndarray], problem: Problem) -> tuple[float, np
         log_partition = logsumexp(Z, axis=1, keepdims=True)
         P = np.exp(Z - log_partition)
         distance = np.sum(P**2, axis=1, keepdims=True) - 2.0 * P @ centres.T + np.sum(centres**2, axis=1)
-        value = (
-            float(np.sum(log_partition) / n - np.vdot(D, Z) / n)
-            + a * float(np.vdot(C, distance))
-            + e * float(np.sum(1.0 / C))
-        )
+        fit = np.sum(log_partition) / n - np.vdot(D, Z) / n
+        value = float(fit + a * np.vdot(C, distance) + e * np.sum(1.0 / C))
         by_P = 2.0 * a * (P * C.sum(axis=1, keepdims=True) - C @ centres)
         by_Z = (P - D) / n + P * (by_P - np.sum(P * by_P, axis=1, keepdims=True))
         by_C = by_Z @ W.T + a * distance - e / C**2

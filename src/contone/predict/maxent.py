@@ -27,6 +27,8 @@ from contone.runtime.machine import pieces_by_width, total
 from contone.typing import Array, Presets
 from contone.validation.containers import refuse_beyond_squares
 
+IIS = {"solver": "iis", "fit_intercept": False}
+"""No model of the originals has a bias."""
 Extra = Callable[..., tuple[float, np.ndarray]]
 """One more term of the objective: predictions P (q, m) of some rows, and which rows these are (a slice, all by
 default), to what they add to the value, and the gradient by P, (q, m)."""
@@ -151,17 +153,10 @@ class MaxEnt(LinearSoftmax):
 
     reference = "Geng, Label Distribution Learning, IEEE TKDE 28(7), 2016"
     PRESETS: ClassVar[Presets] = {
-        # The experiment's learner is IIS-LDL; its settings are not stated there. No model of the originals has a bias.
-        "paper": {"solver": "iis", "fit_intercept": False},
+        # The experiment's learner is IIS-LDL; its settings are not stated there.
+        "paper": IIS,
         # The original stops by the change of the likelihood, which 50 iterations do not reach.
-        "original_code": {
-            "solver": "iis",
-            "fit_intercept": False,
-            "init": "eye",
-            "accelerate": False,
-            "max_iter": 50,
-            "tol": 1e-7,
-        },
+        "original_code": {**IIS, "init": "eye", "accelerate": False, "max_iter": 50, "tol": 1e-7},
     }
     solver: str = parameter({"lbfgs", "iis"}, default="lbfgs")
     init: str = parameter({"zeros", "eye"}, default="zeros")
@@ -181,14 +176,9 @@ class MaxEnt(LinearSoftmax):
             # Paper: the published models have no intercept. The feature's height, 1, is a choice: it does not move the
             # limit, but a high constant would make the row sums larger and with them every step shorter.
             X, Theta, penalty = append_row(X.T, 1.0).T, append_row(Theta, 0.0), append_row(penalty, 0.0)
+        weight = penalty if self.l2 > 0 else 0.0
         solution = improved_iterative_scaling(
-            X,
-            D,
-            Theta,
-            penalty=penalty if self.l2 > 0 else 0.0,
-            accelerate=self.accelerate,
-            max_iter=self.max_iter,
-            tol=self.tol,
+            X, D, Theta, penalty=weight, accelerate=self.accelerate, max_iter=self.max_iter, tol=self.tol
         )
         constant = entropy(D)
         value = Parameters(solution.value[:d], solution.value[d] if self.fit_intercept else np.zeros(q))

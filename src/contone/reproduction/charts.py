@@ -1,24 +1,19 @@
 """Pictures of the paper: the augmentation, the ablation, and LCdr as one parameter changes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from contone import measures
 from contone.experiments.report.scores import short
 from contone.experiments.store import Results
 from contone.pages import svg, words
-from contone.pages.svg import Chart
+from contone.pages.svg import Axes, Chart
 from contone.reproduction import paper
 from contone.reproduction.published import Published
 from contone.typing import Record
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 KINDS = ("alone", "augmented", "alone, published", "augmented, published")
 VARIANTS = ("LF+LC", "X+LC", "LF+L", "X+L")
@@ -27,6 +22,7 @@ MARKS = (("o", svg.ACCENT), ("D", svg.ACCENT), ("o", svg.SECOND), ("D", svg.SECO
 RIGHT = 1.6
 """Ratios above this are drawn at the edge, as an arrow."""
 COLOURS = (svg.ACCENT, svg.SECOND, svg.SOFT)
+DASHES = (0, (4, 3))
 SYMBOLS = {"alpha": "α", "beta": "β", "n_components": "d'", "n_neighbors": "k"}
 """The paper's letters for LCdr's parameters."""
 PAPER_VALUES: dict[str, float] = {"alpha": 0.1, "beta": 0.1, "n_components": 10, "n_neighbors": 10}
@@ -129,11 +125,8 @@ def curves(results: Results, experiment: str = "sensitivity") -> list[Curve]:
     for result in results.of(experiment):
         for parameter, value in result.setting.items():
             found.setdefault((result.row, result.dataset, parameter), {})[value] = result.scores.get("kl")
-    return [
-        Curve(*place, points, results.score(experiment, place[1], "Uniform", "kl"))
-        for place, points in found.items()
-        if any(score is not None for score in points.values())
-    ]
+    known = {place: p for place, p in found.items() if any(score is not None for score in p.values())}
+    return [Curve(*place, p, results.score(experiment, place[1], "Uniform", "kl")) for place, p in known.items()]
 
 
 def sensitivity(curves: Sequence[Curve]) -> list[Chart]:
@@ -155,7 +148,7 @@ def _strip(dataset: str, curves: Sequence[Curve]) -> Chart:
         axes[0].set_ylabel("KL")
         for row, colour in colours.items():
             axes[0].plot([], [], color=colour, marker="o", markersize=3, label=words.clip(row))
-        axes[0].plot([], [], color=svg.SOFT, linewidth=0.9, linestyle=(0, (4, 3)), label="uniform")
+        axes[0].plot([], [], color=svg.SOFT, linewidth=0.9, linestyle=DASHES, label="uniform")
         drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=4)
         title = f"Sensitivity of LCdr on {dataset}"
         said = [f"{c.row}, {SYMBOLS.get(c.parameter, c.parameter)} {_listed(c)}." for c in curves]
@@ -174,7 +167,7 @@ def _parameter(axis: Axes, curves: Sequence[Curve], colours: Mapping[str, str]) 
     axis.tick_params(axis="x", labelsize=7.5)
     axis.set_xlabel(SYMBOLS.get(parameter, parameter), color=svg.INK)
     if uniform is not None:
-        axis.axhline(uniform, color=svg.SOFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+        axis.axhline(uniform, color=svg.SOFT, linewidth=0.9, linestyle=DASHES, zorder=1)
     for curve in curves:
         known = {values.index(x): y for x, y in curve.points.items() if y is not None}
         style: Record = {"color": colours.get(curve.row, svg.SOFT), "marker": "o", "zorder": 3}

@@ -132,12 +132,8 @@ def published_figures(results: Results, experiment: str, tables: paper.Table) ->
         if not wrong and least is not None and (printed > least if greater else printed < least):
             wrong = BEYOND_FLOOR
         not_run = {"no data": f"{dataset} was not run", "pending": "not run yet", "failed": "the run failed"}
-        judged = verdict(
-            None if wrong else printed,
-            measured,
-            greater_is_better=greater,
-            reason=wrong or not_run.get(status, known.reasons.get(theirs, "")),
-        )
+        why = wrong or not_run.get(status, known.reasons.get(theirs, ""))
+        judged = verdict(None if wrong else printed, measured, greater_is_better=greater, reason=why)
         found.append(Published(theirs, row, measure, dataset, printed, measured, read_as, status, judged))
     return found
 

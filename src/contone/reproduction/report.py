@@ -45,11 +45,8 @@ def make_report(store: Store) -> Report:
         "prediction": [Text(every["prediction"].note)],
     }
     sections = {name: _experiment(results, name, figures[name], more[name]) for name in TABLES}
-    drawn: list[Block] = [
-        Text(every["sensitivity"].note, "note"),
-        Charts(partial(charts.sensitivity, curves), "figures"),
-    ]
-    sections["sensitivity"] = _section("sensitivity", drawn if curves else [])
+    drawn = (Text(every["sensitivity"].note, "note"), Charts(partial(charts.sensitivity, curves), "figures"))
+    sections["sensitivity"] = _section("sensitivity", drawn if curves else ())
     absent = [name for name in TABLES if not results.of(name)] + ([] if curves else ["sensitivity"])
     terms = {**{name.capitalize(): f"{text}." for name, text in RULES.items()}, "Sets": SETS}
     summary = make.summary_section(results, sentences, shares, "contone reproduce", absent=absent, terms=terms)

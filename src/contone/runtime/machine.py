@@ -209,8 +209,8 @@ def total(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Result:
     """The sum of work(piece) over the pieces, side by side where there are several; None where it returns nothing."""
     if len(pieces) == 1:
         return work(pieces[0])
-    parts = list(side_by_side(work, pieces))
-    return parts[0] if parts[0] is None else reduce(add, parts)
+    first, *others = side_by_side(work, pieces)
+    return first if first is None else reduce(add, others, first)
 
 
 def for_each(work: Callable[[Piece], None], pieces: Sequence[Piece]) -> None:
@@ -232,9 +232,8 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._before = _set_to_one(
-                    lib for lib in _libraries().lib_controllers if lib.user_api == "blas" and not _has_own_count(lib)
-                )
+                found = _libraries().lib_controllers
+                self._before = _set_to_one(lib for lib in found if lib.user_api == "blas" and not _has_own_count(lib))
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:

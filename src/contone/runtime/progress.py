@@ -1,4 +1,4 @@
-"""Long work tells whoever listens how far it is; nobody listens unless asked.
+"""Long work reports how far it is to whoever listens; nobody does unless asked.
 
 A loop says `reported(steps, total, name)`; the command line listens around a fit and shows the time that is left. The
 work knows nothing of bars and terminals, and the listener nothing of the work. Every loop is noted once at its end in
@@ -66,7 +66,7 @@ def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
 
 
 def show_progress(steps: Iterable[Step], total: int, name: str, verbose: bool | None) -> Iterator[Step]:
-    """The steps, told to whoever listens, else behind a bar on stderr (None: on a terminal) where rich is there."""
+    """The steps, reported to whoever listens, else behind a bar on stderr (None: on a terminal) where rich is there."""
     told: Iterable[Step] = reported(steps, total, name)
     if listener.get() is None and verbose is not False:
         with suppress(ImportError):
@@ -91,7 +91,7 @@ class Progress:
         """Something that the user may want to act on."""
 
     def working(self, message: str) -> AbstractContextManager[None]:
-        """Around a step, which may tell how far it is (`contone.runtime.progress`)."""
+        """Around a step, which may report how far it is (`contone.runtime.progress`)."""
         return nullcontext()
 
     def counting(self, message: str, total: int, done: int = 0) -> AbstractContextManager[Callable[[], None]]:

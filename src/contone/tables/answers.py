@@ -23,6 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError, DataError, LabelError
+from contone.pages import words
 from contone.tables import columns, labels
 from contone.tables.settings import Reading
 from contone.tables.table import Table
@@ -86,11 +87,11 @@ class Answers:
 
     def in_words(self) -> str:
         """What was read, in one sentence."""
-        by = f" by {counted(len(self.workers), 'person', 'people')}" if self.workers else ""
+        by = f" by {words.count(len(self.workers), 'person', 'people')}" if self.workers else ""
         said = f"{self.question.tool}: " if self.question.tool else ""
-        said += f"{counted(len(self.item), 'answer')}{by} about {counted(self.items.height, 'item')}"
+        said += f"{words.count(len(self.item), 'answer')}{by} about {words.count(self.items.height, 'item')}"
         said += f", question {self.question.name!r}" if self.question.name else ""
-        said += f"; {counted(len(self.reference), 'item')} with a reference answer" if self.reference else ""
+        said += f"; {words.count(len(self.reference), 'item')} with a reference answer" if self.reference else ""
         left_out = [f"{count:,} {why}" for why, count in self.skipped if count]
         return said + (f" ({', '.join(left_out)} left out)" if left_out else "")
 
@@ -136,7 +137,7 @@ class Collector:
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        self.items: dict[int | str, int] = {}
+        self.items: dict[int | str | tuple[int], int] = {}
         self.workers: dict[int | str, int] = {}
         self.labels: dict[str, int] = {}
         self.fields: list[Mapping[str, object]] = []
@@ -159,7 +160,8 @@ class Collector:
 
     def item(self, name: object, fields: Mapping[str, object]) -> int:
         """The number of an item, by its name where it has one; its fields are those of the first time it is seen."""
-        number = self.items.setdefault(name if isinstance(name, (int, str)) else len(self.items), len(self.items))
+        n = len(self.items)
+        number = self.items.setdefault(name if isinstance(name, (int, str)) else (n,), n)
         if number == len(self.fields):
             self.fields.append(fields)
         return number
@@ -208,7 +210,9 @@ class Collector:
     def finish(self, kind: Kind | None = None) -> Answers:
         """All answers; without a kind, votes where every answer has exactly one label, and marks elsewhere."""
         m, order = len(self._item), in_order(list(self.labels))
-        place = np.array([order.index(label) for label in self.labels], dtype=np.int64)
+        labels.refuse_many(m, len(order))
+        number_of = {label: j for j, label in enumerate(order)}
+        place = np.array([number_of[label] for label in self.labels], dtype=np.int64)
         Y = np.zeros((m, len(order)), dtype=np.float32)
         for number, offered in self._offered.items():
             Y[number] = np.nan
@@ -222,19 +226,12 @@ class Collector:
         while item in names:
             item += "_"
         known = {name: [fields.get(name) for fields in self.fields] for name in names}
-        return Answers(
-            pl.DataFrame([_column(item, list(self.items)), *(_column(name, known[name]) for name in names)]),
-            np.frombuffer(self._item, dtype=np.int64),
-            [str(name) for name in self.workers],
-            np.frombuffer(self._worker, dtype=np.int64),
-            order,
-            Y,
-            item,
-            replace(self.question, kind=kind),
-            self.reference,
-            tuple(self.skipped.items()),
-            self.fields,
-        )
+        called: list[object] = [name[0] if isinstance(name, tuple) else name for name in self.items]
+        items = pl.DataFrame([_column(item, called), *(_column(name, known[name]) for name in names)])
+        about, by = (np.frombuffer(numbers, dtype=np.int64) for numbers in (self._item, self._worker))
+        workers, question = [str(name) for name in self.workers], replace(self.question, kind=kind)
+        more = self.reference, tuple(self.skipped.items()), self.fields
+        return Answers(items, about, workers, by, order, Y, item, question, *more)
 
 
 def choose_question(tool: str, names: Iterable[str], question: str | None) -> str:
@@ -246,17 +243,6 @@ def choose_question(tool: str, names: Iterable[str], question: str | None) -> st
         raise DataError(f"This {tool} export has {len(there)} questions: {', '.join(there)}. Name one (--question).")
     asked = "no answers to any question" if question is None else f"no question {question!r}"
     raise DataError(f"This {tool} export has {asked}{'; it has ' if there else ''}{', '.join(there)}.")
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """A number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "item"), counted(2000, "item")
-    ('1 item', '2,000 items')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def in_order(names: list[str]) -> list[str]:
@@ -336,6 +322,7 @@ def _row_per_label(
     alone = (worker < 0) | are_votes
     keys = np.where(alone, np.arange(len(pair)) + pair.max(initial=0) + 1, pair)
     _, first, answer = np.unique(keys, return_index=True, return_inverse=True)
+    labels.refuse_many(len(first), len(names))
     Y = np.zeros((len(first), len(names)), dtype=np.float32)
     Y[answer.ravel()[pairs["row"].to_numpy()], labels.codes(pairs["name"], names)] = 1.0
     order = np.argsort(first)
@@ -364,10 +351,7 @@ def _sets(frame: pl.DataFrame, item: str, label: str) -> pl.DataFrame:
     """One row per item, whose labels become a list; other columns must agree."""
     others = [name for name in frame.columns if name not in (item, label)]
     for name, odd in _differing(frame, item, others).items():
-        raise DataError(
-            f"the rows of item {odd!r} differ in the column {name!r}: with one row per item and label, everything but "
-            "the label must be the same for one item."
-        )
+        raise DataError(f"the rows of item {odd!r} differ in the column {name!r}: only the label may differ per item.")
     listed = pl.col(label).drop_nulls().unique(maintain_order=True)
     rows = frame.group_by(item, maintain_order=True).agg(*(pl.col(name).first() for name in others), listed)
     return rows.select(frame.columns)

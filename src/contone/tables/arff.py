@@ -81,10 +81,14 @@ def _sparse_columns(rows: list[dict[int, str | None]], kinds: list[str | list[st
     return columns
 
 
+def list_beside(path: Path) -> Path | None:
+    """The XML file beside an ARFF file that names its labels, if there is one."""
+    stem, count = re.subn(r"\.arff(\.gz)?$", "", path.name, flags=re.IGNORECASE)
+    return next((p for end in (".xml", ".xml.gz") if count and (p := path.with_name(stem + end)).is_file()), None)
+
+
 def _labels_beside(path: Path, names: list[str]) -> tuple[str, ...]:
-    stem = re.sub(r"\.arff(\.gz)?$", "", path.name, flags=re.IGNORECASE)
-    found = next((p for end in (".xml", ".xml.gz") if (p := path.with_name(stem + end)).is_file()), None)
-    if found is None:
+    if (found := list_beside(path)) is None:
         return ()
     labels = xml_labels(found)
     known = set(names)

@@ -104,9 +104,8 @@ def resolve(typed: Sequence[str], names: Sequence[str], argument: str, skip: Ite
             matches = [part] if part in known else _range(part, names, argument)
             matches = matches or [c for c in names if fnmatchcase(c, part) and c not in taken]
             if not matches:
-                raise ArgumentError(
-                    f"there is no column {part!r}{_meant(part, names)}; the table has {shown(names)}.", argument
-                )
+                meant = _meant(part, names)
+                raise ArgumentError(f"there is no column {part!r}{meant}; the table has {shown(names)}.", argument)
             found.update(dict.fromkeys(matches))
     return list(found)
 

@@ -299,9 +299,7 @@ def _frame(X: Any) -> Any:
     try:
         return nw.from_native(X, eager_only=True)
     except TypeError as error:
-        raise InputTypeError(
-            f"X is a {type(X).__name__}; columns of different kinds come in a data frame (pandas, polars)."
-        ) from error
+        raise InputTypeError(f"X is a {type(X).__name__}: pass a data frame (pandas, polars, pyarrow).") from error
 
 
 def _numbers(frame: Any, others: Sequence[str]) -> dict[str, Matrix]:

@@ -19,7 +19,7 @@ from contone.runtime import machine
 from contone.runtime.progress import Progress
 from contone.tables import formats, pieces
 from contone.tables import writing as output
-from contone.tables.fitting import fit_problem, named_method, refuse_without_persons, table_of_persons, with_intervals
+from contone.tables.fitting import fit_problem, named_method, table_of_persons, with_intervals
 from contone.tables.model_file import TableModel, load_table_model, path_of
 from contone.tables.reading import check_input, pose, read_problem, recognised
 from contone.tables.settings import STDOUT, AnswerOptions, Reading, ReadingOptions, Streaming, split_options
@@ -98,20 +98,22 @@ def enhance_file(
         with_intervals(fresh)
     request = Request(path, fresh, reading, writing, Streaming(chunk_rows, sample_rows), said)
     if is_streamed(request, stream):
-        refuse_unless_streamable(request)
+        refuse_unless_streamable(request, annotators)
         job = stream_file(request, save_to)
         done = output.what_was_written(writing, job.blank, job.model.method)
         return replace(done, n_rows=job.source.n_rows, streamed=True, fitted_rows=job.rows)
     problem = read_problem(path, reading, said)
-    if annotators is not None:
-        refuse_without_persons(problem)
+    if annotators is not None and problem.annotators is None:
+        raise ArgumentError("the table does not say who gave which answer: name their column (--worker).", "annotators")
     output.check_answer(writing, problem)
     fitted = fit_problem(problem, fresh, said)
     output.write_problem(problem, fitted.D, writing, fitted.intervals(writing.intervals))
     if save_to is not None:
         TableModel.of(fitted).save(save_to)
     if annotators is not None:
-        formats.write(table_of_persons(fitted), str(annotators), overwrite=writing.overwrite)
+        persons = table_of_persons(fitted)
+        often = pl.Series("too_often", output.not_run(persons["too_often"].to_list(), str(annotators)))
+        formats.write(persons.with_columns(often), str(annotators), overwrite=writing.overwrite)
     return replace(output.what_was_written(writing, problem, fitted.method), fitted=fitted, fitted_rows=fitted.rows)
 
 
@@ -155,10 +157,7 @@ def is_streamed(request: Request, asked: bool | None) -> bool:
     available = machine.available_bytes()
     if needed <= available:
         return False
-    size = (
-        f"{source} has about {n:,} rows and would need about {machine.shown(needed)} of memory; "
-        f"{machine.shown(available)} are available"
-    )
+    size = f"{source} has about {n:,} rows and needs about {machine.shown(needed)}; {machine.shown(available)} are free"
     if hasattr(request.method, "enhance"):
         progress.note(f"{size}: streaming")
         return True
@@ -168,24 +167,20 @@ def is_streamed(request: Request, asked: bool | None) -> bool:
     )
 
 
-def refuse_unless_streamable(request: Request) -> None:
+def refuse_unless_streamable(request: Request, annotators: object = None) -> None:
     """What only the whole table can give."""
     reading, target = request.reading, request.writing.target
     for place, argument in ((str(request.source), "source"), (target, "target")):
         if place != STDOUT and formats.suffix_of(place) not in formats.STREAMED:
-            raise ArgumentError(
-                f"{place} cannot be read or written in pieces; these can: {', '.join(formats.STREAMED)}.", argument
-            )
-    if reading.item is not None:
-        raise ArgumentError(
-            "the rows of an item may be anywhere in the file, so the whole table must be in memory: leave out "
-            "--stream, or bring the table to one row per item first.",
-            "item",
-        )
-    if reading.graded is not None:
-        raise ArgumentError(
-            "graded rows must be in the fit, which needs the whole table in memory: leave out --stream.", "graded"
-        )
+            raise ArgumentError(f"{place} cannot be streamed; these can: {', '.join(formats.STREAMED)}.", argument)
+    for name, given, why in (
+        ("item", reading.item, "the rows of an item may be anywhere in the file"),
+        ("graded", reading.graded, "graded rows must be in the fit"),
+        ("embeddings", reading.embeddings, "embeddings are not read in pieces"),
+        ("annotators", annotators, "the answers of a person may be anywhere in the file"),
+    ):
+        if given is not None:
+            raise ArgumentError(f"{why}, which needs the whole table in memory: leave out --stream.", name)
     for name, only in (("missing", ("impute", "error")), ("unlabelled", ("method",))):
         if getattr(reading, name) not in only:
             raise ArgumentError(
@@ -194,11 +189,8 @@ def refuse_unless_streamable(request: Request) -> None:
                 name,
             )
     if not hasattr(request.method, "enhance"):
-        raise ArgumentError(
-            f"{type(request.method).__name__} needs all rows at once and cannot stream; these methods can: "
-            f"{_able_to_stream()}.",
-            "method",
-        )
+        name = type(request.method).__name__
+        raise ArgumentError(f"{name} needs all rows at once; these methods can stream: {_able_to_stream()}.", "method")
 
 
 def _able_to_stream() -> str:

@@ -1,6 +1,5 @@
 """How close an answer in a file is to the truth in another, beside the baselines."""
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,10 +15,9 @@ from contone.tables import columns, formats, labels
 from contone.tables.labels import LabelReading
 from contone.tables.reading import check_input
 from contone.tables.table import Table, refuse_missing
+from contone.tables.targets import Place
 from contone.tables.writing import ONE_COLUMN
 from contone.validation.distributions import check_distributions
-
-Place = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,10 @@
 import io
 import re
 import zipfile
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import polars as pl
@@ -17,6 +19,8 @@ MOST_ROWS, MOST_COLUMNS, MOST_LETTERS = 1_048_575, 16_384, 32_767
 MADE_OF_TEXT = ("strings_to_urls", "strings_to_formulas", "strings_to_numbers")
 AS_IT_IS = {**dict.fromkeys(MADE_OF_TEXT, False), "nan_inf_to_errors": True, "in_memory": True}
 """Text is written as text: no links, no formulas, no numbers are made of it."""
+FIRST_DAY = date(1900, 3, 1)
+"""Before it, sheets count days in different ways, or not at all."""
 CELL_BYTES = 64
 """What the reader takes for a cell, whether there is something in it or not."""
 
@@ -121,10 +125,10 @@ def refuse_without_writer() -> None:
 
 
 def write_excel(frame: pl.DataFrame, path: Path | io.BytesIO) -> None:
-    """One sheet; numbers keep 16 digits, as many as Excel knows; text stays text.
+    """One sheet; numbers keep all their digits; text stays text.
 
-    What Excel would round is written as text: whole numbers beyond 2^53, decimals of more digits, times finer than a
-    millisecond or with a zone.
+    What a sheet does not know is written as text: whole numbers beyond 2^53, decimals of more digits than a double,
+    infinite numbers, times finer than a millisecond or with a zone, days before March 1900.
     """
     refuse_without_writer()
     if frame.height > MOST_ROWS or frame.width > MOST_COLUMNS:
@@ -137,12 +141,30 @@ def write_excel(frame: pl.DataFrame, path: Path | io.BytesIO) -> None:
         raise OutputError(f"The column {long!r} has texts of more than {MOST_LETTERS:,} letters, which no cell holds.")
     import xlsxwriter
 
+    class Sheet(xlsxwriter.worksheet.Worksheet):
+        """A sheet with 17 digits of a number, where 16 are not all of a double."""
+
+        def _xml_number_element(self, number: float, attributes: Any = ()) -> None:
+            super()._xml_number_element(_Exact(number), attributes)
+
     with xlsxwriter.Workbook(path, AS_IT_IS) as book:
+        book.worksheet_class = Sheet
         frame.with_columns(map(_kept, frame)).write_excel(book, autofit=False, float_precision=6)
+
+
+class _Exact(float):
+    """A number that is written as the shortest text that gives it back, whatever format is asked for."""
+
+    def __format__(self, _: str) -> str:
+        return repr(float(self)).removesuffix(".0")
 
 
 def _kept(column: pl.Series) -> pl.Series:
     """The column, as text where a sheet would round it."""
+    if column.dtype.is_float():
+        return column.cast(pl.String) if column.is_infinite().any() else column
+    if column.dtype in (pl.Date, pl.Datetime) and (column.dt.date() < FIRST_DAY).any():
+        return column.dt.to_string("iso")
     if column.dtype.is_integer():
         return column.cast(pl.String) if (column.cast(pl.Int128).abs() > 2**53).any() else column
     if column.dtype.is_decimal():

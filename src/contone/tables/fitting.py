@@ -4,7 +4,7 @@ import inspect
 import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from contone import enhance
 from contone.base import Enhancer
+from contone.base.template import on_simplex
 from contone.enhance.calibrated import Calibrated
 from contone.enhance.graded import takes_degrees
 from contone.enhance.inversion import Inversion
@@ -22,6 +23,7 @@ from contone.runtime.progress import Progress
 from contone.tables.columns import Columns
 from contone.tables.reading import Problem, refuse_few_labelled
 from contone.tables.settings import Reading
+from contone.typing import EstimatorLike
 
 Matrix = NDArray[np.float64]
 Ends = tuple[Matrix, Matrix]
@@ -30,13 +32,7 @@ Ends = tuple[Matrix, Matrix]
 PEOPLE = ("votes", "marks", "levels")
 """Rules under which persons differ."""
 UNSET = "cumulative"
-"""The rule of a method that was not told any."""
-
-
-class GivesIntervals(Protocol):
-    """A method that knows how sure it is."""
-
-    def intervals(self, X: Matrix | None = None, Y: pl.DataFrame | None = None, level: float = 0.9) -> Ends: ...
+"""The rule of a method that was given none."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +99,11 @@ def named_method(method: str | Enhancer, reading: Reading | None = None) -> Enha
     return Calibrated(fresh) if is_graded and not takes_degrees(fresh) else fresh
 
 
-def with_intervals(method: object) -> GivesIntervals:
+def with_intervals(method: EstimatorLike) -> EstimatorLike:
     """The method, if it gives intervals; else an error."""
     if not hasattr(method, "intervals"):
         raise ArgumentError(f"{type(method).__name__} gives no intervals; inversion does.", "intervals")
-    return cast(GivesIntervals, method)
+    return method
 
 
 def refuse_without_features(method: Enhancer, chosen: Columns) -> None:
@@ -153,7 +149,8 @@ def posterior_of_answers(method: Inversion, problem: Problem, level: float | Non
     answers = problem.Y.to_numpy().astype(np.float64)
     found = method.fit_.posterior(problem.item_features, answers, item=problem.groups, person=person)
     low, high = method._ends(found, 0.9 if level is None else level)
-    return np.asarray(found.mean), (np.asarray(low), np.asarray(high))
+    mean = on_simplex(np.asarray(found.mean), (len(problem.item_features), len(problem.label_names)), method)
+    return mean, (np.asarray(low), np.asarray(high))
 
 
 def fit_problem(problem: Problem, method: Enhancer, progress: Progress) -> FittedProblem:
@@ -184,10 +181,9 @@ def _fit_labelled(problem: Problem, method: Enhancer, labelled: NDArray[np.bool_
     refuse_few_labelled(labelled)
     count, predict = int((~labelled).sum()), getattr(method, "predict", None)
     if predict is None:
+        name = type(method).__name__
         raise ArgumentError(
-            f"{type(method).__name__} cannot predict the {count} rows without a label: choose a method that can, or "
-            "leave these rows out.",
-            "unlabelled",
+            f"{name} cannot predict the {count} rows without a label: use another, or drop them.", "unlabelled"
         )
     _fit(problem.subset(labelled), method)
     progress.note(f"  {count:,} rows without a label are predicted from their features")
@@ -211,12 +207,6 @@ def _fit(problem: Problem, method: Enhancer) -> None:
     method.fit(problem.X, problem.Y, **evidence)
 
 
-def refuse_without_persons(problem: Problem) -> None:
-    """Refuse before the fit a table of persons where nobody is named."""
-    if problem.annotators is None:
-        raise ArgumentError("the table does not say who gave which answer: name their column (--worker).", "annotators")
-
-
 def table_of_persons(fitted: FittedProblem) -> pl.DataFrame:
     """One row per person, the most informative first; with reference answers, how many were judged and were right."""
     if not reads_people(fitted.method):
@@ -232,6 +222,5 @@ def table_of_persons(fitted: FittedProblem) -> pl.DataFrame:
             judged[name] += 1
             right[name] += {answers.labels[j] for j in np.flatnonzero(said > 0)} == set(answers.reference[i])
     people = [str(name) for name in frame["annotator"]]
-    return frame.with_columns(
-        judged=pl.Series([judged[n] for n in people]), right=pl.Series([right[n] for n in people])
-    )
+    of_people = {"judged": judged, "right": right}
+    return frame.with_columns(pl.Series(name, [count[n] for n in people]) for name, count in of_people.items())

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from contone.runtime.machine import available_bytes, refuse_dense, shown
 from contone.tables import arff, excel, text
 from contone.tables.settings import STDOUT
 from contone.tables.table import Table
+from contone.tables.text import Dialect
 
 SEPARATORS = text.SEPARATORS
 PARQUET = (".parquet", ".pq")
@@ -32,6 +34,8 @@ FLAT = (*SEPARATORS, ".xlsx")
 """Formats without lists and structs."""
 STREAMED = (*SEPARATORS, *PARQUET)
 """Formats that can be read and written piece by piece."""
+PAIRS = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})")
+"""Escaped characters of two halves; and, in a group, half of one."""
 
 Note = Callable[[str], None]
 
@@ -52,8 +56,8 @@ def read(path: Path, note: Note = lambda _: None, *, separator: str | None = Non
             tuple(SEPARATORS): lambda: _read_text(path, note, separator, decimal),
             PARQUET: lambda: Table(pl.read_parquet(path, glob=False)),
             ARROW: lambda: Table(pl.read_ipc(path.read_bytes())),
-            JSON_LINES: lambda: Table(pl.read_ndjson(_content(path), infer_schema_length=None)),
-            (".json",): lambda: Table(pl.read_json(_content(path), infer_schema_length=None)),
+            JSON_LINES: lambda: _read_json(pl.read_ndjson, path),
+            (".json",): lambda: _read_json(pl.read_json, path),
             (".arff",): lambda: arff.read_arff(path, _decoded(path, note)),
             LIBSVM: lambda: _read_libsvm(path),
             EXCEL: lambda: Table(excel.read_excel(path)),
@@ -76,6 +80,26 @@ def _read_text(path: Path, note: Note, separator: str | None, decimal: str | Non
         header = text.header_record(stream)
     names = text.column_names(header, dialect, path)
     return Table(text.parse(content, names, dialect, path), is_text=True, dialect=dialect)
+
+
+def _read_json(read_content: Callable[..., pl.DataFrame], path: Path) -> Table:
+    """Whole numbers beyond 2^53 stay exact: as text, where fractions are in their column."""
+    content = json_content(path)
+    frame = read_content(content, infer_schema_length=None)
+    large = [c.name for c in frame if c.dtype == pl.Float64 and (c.abs() >= 2.0**53).any()]
+    if large:
+        texts = read_content(content, infer_schema_length=None, schema_overrides=dict.fromkeys(large, pl.String()))
+        whole, doubles = (f.select(pl.col(large).cast(pl.Int128, strict=False)) for f in (texts, frame))
+        frame = frame.with_columns(texts[name] for name in large if (whole[name] != doubles[name]).any())
+    return Table(frame)
+
+
+def json_content(path: Path) -> bytes:
+    """All of a JSON file; refused where it holds half of a character, of which readers make something else."""
+    content = _content(path)
+    if half := next((found[1] for found in PAIRS.finditer(content) if found[1]), None):
+        raise DataError(f"{path} holds half of a character ({half.decode()}): export it again.")
+    return content
 
 
 def _read_libsvm(path: Path) -> Table:
@@ -164,7 +188,7 @@ def target_suffix(target: str) -> str:
     return ".csv" if target == STDOUT else suffix_of(target)
 
 
-def write(frame: pl.DataFrame, path: str, *, overwrite: bool, dialect: text.Dialect | None = None) -> None:
+def write(frame: pl.DataFrame, path: str, *, overwrite: bool, dialect: Dialect | None = None) -> None:
     """Write the table whole or not at all; ``-`` is CSV on stdout. A CSV file gets the marks of the `dialect`."""
     if path == STDOUT:
         content = io.BytesIO()
@@ -176,23 +200,19 @@ def write(frame: pl.DataFrame, path: str, *, overwrite: bool, dialect: text.Dial
 
 
 def write_frame(
-    frame: pl.DataFrame,
-    path: Path | io.BytesIO,
-    suffix: str,
-    *,
-    header: bool = True,
-    dialect: text.Dialect | None = None,
+    frame: pl.DataFrame, path: Path | io.BytesIO, suffix: str, *, header: bool = True, dialect: Dialect | None = None
 ) -> None:
     """Write to a path as it is; errors of the writer become an OutputError."""
     as_read = dialect is not None and dialect.is_csv and suffix == ".csv"
-    marks = dialect if dialect is not None and as_read else text.Dialect(SEPARATORS.get(suffix, ","))
+    marks = dialect if dialect is not None and as_read else Dialect(SEPARATORS.get(suffix, ","))
     try:
         if suffix in PARQUET:
             frame.write_parquet(path)
         elif suffix in ARROW:
             frame.write_ipc(path)
         elif suffix in JSON_LINES:
-            frame.write_ndjson(path)
+            infinite = (c.cast(pl.String) for c in frame if c.dtype.is_float() and c.is_infinite().any())
+            frame.with_columns(infinite).write_ndjson(path)  # JSON has no such number
         elif suffix == ".xlsx":
             excel.write_excel(frame, path)
         else:

@@ -18,8 +18,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from contone.exceptions import ArgumentError, DataError, LabelError
+from contone.exceptions import ArgumentError, DataError, LabelError, MemoryEstimateError
 from contone.runtime.files import check_regular
+from contone.runtime.machine import available_bytes, shown
 
 if TYPE_CHECKING:
     from contone.tables.pieces import Pieces
@@ -30,6 +31,8 @@ NO = frozenset({"0", "0.0", "-0.0", "false", "f", "no", "n", "off", "-", "nein",
 MINUS = frozenset({"-1", "-1.0"})
 MOST_WORDS = 8
 """Different entries of a column of labels that are looked at; more of them are confidences, or no labels."""
+MOST_BYTES = 1 << 24
+"""Of a list of labels, unpacked."""
 DELIMITERS = ("|", ";", ",", "/")
 
 Words = tuple[str, ...] | None
@@ -171,18 +174,15 @@ def as_indicators(column: pl.Series, delimiter: str, names: Sequence[str]) -> pl
     >>> as_indicators(pl.Series("mood", ["calm|sad", "happy", ""]), "|", ["calm", "happy", "sad"]).rows()
     [(1.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 0.0, 0.0)]
     """
-    return pl.DataFrame(indicators(exploded(column, delimiter), len(column), names), schema=list(names)).cast(
-        pl.Float64
-    )
+    Y = indicators(exploded(column, delimiter), len(column), names)
+    return pl.DataFrame(Y, schema=list(names)).cast(pl.Float64)
 
 
 def exploded(column: pl.Series, delimiter: str) -> pl.DataFrame:
     """The labels of a column of sets, one per line: the row that they are in, and the name."""
     if isinstance(column.dtype, (pl.List, pl.Array)):
         if column.dtype.inner.is_nested():
-            raise LabelError(
-                f"the label column {column.name!r} holds lists of lists: one list of names per row is a set."
-            )
+            raise LabelError(f"the label column {column.name!r} holds lists of lists: give one list of names per row.")
         entries = column.cast(pl.List(pl.String))
     else:
         text = column.cast(pl.String)
@@ -194,10 +194,21 @@ def exploded(column: pl.Series, delimiter: str) -> pl.DataFrame:
 
 def indicators(lines: pl.DataFrame, n: int, names: Sequence[str]) -> NDArray[np.float32]:
     """What `exploded` gave as 0 and 1 (n, q); other names are passed over."""
+    refuse_many(n, len(names))
     Y, code = np.zeros((n, len(names)), dtype=np.float32), codes(lines["name"], names)
     known = code >= 0
     Y[lines["row"].to_numpy()[known], code[known]] = 1.0
     return Y
+
+
+def refuse_many(n: int, q: int) -> None:
+    """Refuse, before memory is taken for them, q labels of n rows that are none: names of items, say."""
+    needed, available = 32.0 * n * q, available_bytes()
+    if needed > available:
+        raise MemoryEstimateError(
+            f"{n:,} rows with {q:,} different labels would take about {shown(needed)} of memory ({shown(available)} "
+            "are available): is this the column of the labels?"
+        )
 
 
 def codes(column: pl.Series, names: Sequence[str]) -> NDArray[np.int64]:
@@ -244,7 +255,10 @@ def xml_labels(path: Path) -> list[str]:
     """The label names of a MULAN XML file, plain or gzip, in its order."""
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as stream:
-            root = ElementTree.parse(stream).getroot()
+            content = stream.read(MOST_BYTES)
+        if len(content) == MOST_BYTES:
+            raise ValueError(f"it holds {shown(float(MOST_BYTES))} or more")
+        root = ElementTree.fromstring(content)
     except Exception as error:  # expat, zlib and codecs fail with errors of their own
         raise DataError(f"Cannot read {path} as a list of labels: {error}.") from error
     found = [element.get("name", "") for element in root.iter() if element.tag.rpartition("}")[2] == "label"]

@@ -121,7 +121,7 @@ def apply_model(
     said.note(f"  {problem.table.n_rows:,} rows, {'with' if problem.Y.height else 'without'} {what}")
     with said.working(f"applying {type(fitted.method).__name__}"), _undamaged(fitted):
         D, ends = degrees_of(fitted, problem, writing.intervals)
-    write_problem(problem, D, writing, ends)
+        write_problem(problem, D, writing, ends)
     return what_was_written(writing, problem, fitted.method)
 
 
@@ -132,18 +132,14 @@ def read_for(model: TableModel, source: Table | Answers, reading: Reading, progr
     table = embeddings.join(table, reading, key)
     features = _features(table, model)
     for name, unseen in model.encoder.unseen_classes(features).items():
-        progress.warn(
-            f"  {name!r} holds classes that the model has never seen: {columns.listed(unseen)}; read as zeros"
-        )
+        progress.warn(f"  {name!r} holds classes the model has never seen: {columns.listed(unseen)}; read as zeros")
     there = set(table.stored.columns)
     # People's answers had no columns; new rows may have their counts.
     named = model.columns.labels or (model.labels if there.issuperset(model.labels) else [])
     used = {*named, *model.columns.features}
-    chosen = replace(
-        model.columns,
-        labels=[name for name in named if name in there],
-        carried=[name for name in table.stored.columns if name not in used],
-    )
+    own = [name for name in named if name in there]
+    carried = [name for name in table.stored.columns if name not in used]
+    chosen = replace(model.columns, labels=own, carried=carried)
     read = LabelReading(model.labels, set_column=model.columns.labels[0] if model.is_set else "")
     X, Y = encode(model.encoder, features, table.n_rows), _labels(table, chosen.labels, model, reading)
     problem = Problem(X, Y, np.arange(table.n_rows), table, chosen, reading, read, model.encoder)
@@ -175,9 +171,7 @@ def _labels(table: Table, there: list[str], model: TableModel, reading: Reading)
         return pl.DataFrame()
     absent = [repr(name) for name in model.columns.labels if name not in there]
     if absent:
-        raise DataError(
-            f"the table has some labels of the model but lacks {columns.listed(absent)}: give all of them, or none."
-        )
+        raise DataError(f"the table lacks the labels {columns.listed(absent)} of the model: give all of them, or none.")
     if not model.is_set:
         return LabelReading(there, labels.meanings(table.words(there), table.numeric)).read(table)
     read = labels.decide(table, there, reading.label_separator)
@@ -194,10 +188,9 @@ def _undamaged(model: TableModel) -> Iterator[None]:
         yield
     except ContoneError:
         raise
-    except (AttributeError, TypeError, ValueError, LookupError, ArithmeticError) as error:
+    except (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, pl.exceptions.PolarsError) as error:
         raise DataError(
-            f"the model cannot be applied: its {type(model.method).__name__} is incomplete or damaged ({error}). "
-            "Fit it again."
+            f"the model's {type(model.method).__name__} is incomplete or damaged ({error}): fit it again."
         ) from error
 
 
@@ -212,23 +205,20 @@ def degrees_of(model: TableModel, problem: Problem, level: float | None) -> tupl
     elif Y is None and enhance is not None:
         raise ArgumentError(f"{name} needs the labels {columns.listed(model.labels)} of new rows.", "source")
     else:
-        raise ArgumentError(
-            f"{name} gives the degrees of the rows it was fitted on only: use contone enhance.", "method"
-        )
+        raise ArgumentError(f"{name} gives degrees of the rows it was fitted on only: use contone enhance.", "method")
     if np.shape(D) != (len(problem.item_features), len(model.labels)):
         raise DataError(f"the model cannot be applied: it names {len(model.labels)} labels, {name} has others.")
-    ends = None
+    D, ends = np.asarray(D), None
     if level is not None:
         low, high = with_intervals(method).intervals(problem.item_features, Y, level)
         ends = np.asarray(low), np.asarray(high)
-    if problem.groups is None or not takes_answers(method):
-        return np.asarray(D), ends
-    there = problem.labelled
-    if not there.any():
-        return np.asarray(D), ends
-    mean, given = posterior_of_answers(method, problem.subset(there), level)
-    D = _replaced(D, there, mean)
-    return D, None if ends is None else (_replaced(ends[0], there, given[0]), _replaced(ends[1], there, given[1]))
+    if problem.groups is not None and takes_answers(method) and (there := problem.labelled).any():
+        mean, given = posterior_of_answers(method, problem.subset(there), level)
+        D = _replaced(D, there, mean)
+        ends = None if ends is None else (_replaced(ends[0], there, given[0]), _replaced(ends[1], there, given[1]))
+    if ends is not None and not (ends[0] <= ends[1]).all():
+        raise DataError(f"the model cannot be applied: the intervals of its {name} are none.")
+    return D, ends
 
 
 def _replaced(A: Matrix, rows: NDArray[np.bool_], values: Matrix) -> Matrix:

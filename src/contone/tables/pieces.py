@@ -8,6 +8,7 @@ itself later (a compressed file is decompressed up to there).
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -15,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from contone.exceptions import DataError
+from contone.runtime.machine import available_bytes, shown
 from contone.runtime.progress import Progress
 from contone.tables import text
 from contone.tables.formats import PARQUET, SEPARATORS, readable, suffix_of
@@ -25,6 +27,8 @@ from contone.tables.text import ColumnKind
 
 PIECE_CELLS = 4_000_000
 """Cells of a piece by default: some 100 MB as text, numbers and working copies."""
+TEXT_BYTES = 6.0
+"""Of memory for a byte of text."""
 COMPRESSION = 4.0
 """How much smaller gzip makes a table of numbers, roughly; for estimates only."""
 
@@ -105,9 +109,7 @@ class Pieces:
         """The pieces of these numbers (ascending; all by default), each with its number."""
         for i, frame in self._frames(range(len(self)) if wanted is None else wanted):
             if frame.height != self.rows_of(i):
-                raise DataError(
-                    f"{self.path} changed while it was read, so its rows do not belong together: run again."
-                )
+                raise DataError(f"{self.path} changed while it was read, and its rows are of two files: run again.")
             yield i, self.table(frame)
 
     def _frames(self, numbers: Sequence[int]) -> Iterator[tuple[int, pl.DataFrame]]:
@@ -129,8 +131,13 @@ def cut(path: Path, rows: int | None, reading: Reading | None = None, progress: 
     """Cut a file into pieces of that many rows; None chooses by the number of columns."""
     with readable(path):
         if suffix_of(path) in PARQUET:
-            return _cut_parquet(path, rows)
-        return _cut_text(path, rows, reading or Reading(), progress or Progress())
+            n, width = estimated_shape(path)
+            found = Pieces(path, [*range(0, n, rows or _rows_per_piece(width)), n])
+        else:
+            found = _cut_text(path, rows, reading or Reading(), progress or Progress())
+    if not found.n_rows:
+        raise DataError(f"{path} has no rows.")
+    return found
 
 
 def estimated_shape(path: Path) -> tuple[int, int]:
@@ -147,14 +154,6 @@ def estimated_shape(path: Path) -> tuple[int, int]:
     return round(lines * max(size / max(len(first), 1), 1.0)), n_columns
 
 
-def _cut_parquet(path: Path, rows: int | None) -> Pieces:
-    n, width = estimated_shape(path)
-    rows = rows or _rows_per_piece(width)
-    if n == 0:
-        raise DataError(f"{path} has no rows.")
-    return Pieces(path, [*range(0, n, rows), n])
-
-
 def _cut_text(path: Path, rows: int | None, reading: Reading, progress: Progress) -> Pieces:
     """Find the places to cut at, and what each column holds in all pieces."""
     encoding = text.encoding_of(path)
@@ -166,14 +165,14 @@ def _cut_text(path: Path, rows: int | None, reading: Reading, progress: Progress
         header = text.header_record(stream)
         names = text.column_names(header, dialect, path)
         offsets = _record_offsets(stream, len(header), rows or _rows_per_piece(len(names)))
+    if (size := TEXT_BYTES * max(b - a for a, b in pairwise(offsets))) > available_bytes():
+        raise DataError(f"{path} has parts that take {shown(size)} of memory: choose a smaller --chunk-rows.")
     starts, kinds = [0], {name: ColumnKind(pl.Null()) for name in names}
     found = Pieces(path, [0] * len(offsets), offsets, kinds, dialect)
     for _, frame in found._frames(range(len(found))):
         starts.append(starts[-1] + frame.height)
         more = text.kinds_of(frame, dialect.decimal)
         kinds = {name: kind.joined(more[name]) for name, kind in kinds.items()}
-    if starts[-1] == 0:
-        raise DataError(f"{path} has no rows.")
     return replace(found, starts=starts, kinds=kinds)
 
 

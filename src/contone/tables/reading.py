@@ -249,7 +249,7 @@ def recognised(table: Table, reading: Reading) -> Table | Answers:
 
 
 def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Problem:
-    """The problem that a table poses, or the answers of people. What is read, and what is left out, is said."""
+    """The problem that a table poses, or the answers of people. A note says what is read, and what is left out."""
     notes: list[str] = []
 
     def note(line: str) -> None:
@@ -278,7 +278,7 @@ def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Probl
 
 
 def encoded(problem: Problem, note: Callable[[str], None]) -> Problem:
-    """The problem with its features as numbers; what became of its columns is said."""
+    """The problem with its features as numbers; notes say what became of its columns."""
     features = features_of(problem.table, problem.columns)
     problem.encoder.fit(features)
     for line in described(problem.encoder, features, ask=not problem.table.label_names):
@@ -303,11 +303,8 @@ def problem_of(
     X = np.empty((table.n_rows, 0))
     if encoder is not None:
         X = encode(encoder, features_of(table, chosen), table.n_rows)
-    fresh = ColumnEncoder(
-        categorical=tuple(chosen.categories),
-        text=tuple(chosen.texts),
-        missing="error" if reading.missing == "error" else "impute",
-    )
+    missing = "error" if reading.missing == "error" else "impute"
+    fresh = ColumnEncoder(categorical=tuple(chosen.categories), text=tuple(chosen.texts), missing=missing)
     return Problem(X, read.read(table), np.arange(table.n_rows), table, chosen, reading, read, encoder or fresh)
 
 

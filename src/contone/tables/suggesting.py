@@ -186,7 +186,7 @@ def plan_file(
     more : sequence of int
         Numbers of further answers per item.
     progress : Progress or None, default=None
-        Is told what is done; None is silent.
+        Receives what is done; None is silent.
     **options
         As in `read_table`.
     """
@@ -194,20 +194,14 @@ def plan_file(
     reading = Reading(**options)
     fitted, D = sampled(read_problem(Path(source), reading, said), named_method(method, reading), said)
     with said.working("looking ahead"):
-        given = int(votes_given(fitted.problem).sum())
+        given = int(np.nansum(fitted.problem.Y.to_numpy().astype(np.float64)))
         now = given / D.shape[1]
         expected = ahead.expected_losses(D, more).mean(axis=1)
         numbers = np.unique(np.geomspace(1, MOST_COUNTED, 60).round().astype(int))
         counted = np.minimum.accumulate(ahead.counting_losses(D, numbers.tolist()))
         needed = [float(np.interp(-loss, -counted, numbers, right=np.inf)) for loss in expected]
-    return Plan(
-        D.shape[1],
-        given,
-        tuple(now + k for k in more),
-        tuple(float(loss) for loss in expected),
-        tuple(needed),
-        float(ahead.entropy(D).mean()),
-    )
+    losses, asked = tuple(float(loss) for loss in expected), tuple(now + k for k in more)
+    return Plan(D.shape[1], given, asked, losses, tuple(needed), float(ahead.entropy(D).mean()))
 
 
 def sampled(
@@ -232,18 +226,10 @@ def sampled(
     return fitted, np.asarray(method.samples_)
 
 
-def votes_given(problem: Problem) -> NDArray[np.float64]:
-    """How many votes each item has (n,)."""
-    counts: NDArray[np.float64] = np.nan_to_num(problem.Y.to_numpy().astype(np.float64)).sum(axis=1)
-    if problem.groups is None:
-        return counts
-    return np.asarray(np.bincount(problem.groups, counts, minlength=len(problem.numbers)), dtype=np.float64)
-
-
 def suggest_answers(problem: Problem, method: Enhancer, number: int, progress: Progress) -> pl.DataFrame:
     """Items that people should be asked about next, the most telling first: name, by whom, what it brings.
 
-    Items that nobody has answered come first, since one answer about them tells most.
+    Items that nobody has answered come first, since one answer about them helps most.
     """
     fitted, D = sampled(problem, method, progress, ("votes", "marks"))
     with progress.working("choosing items"):

@@ -126,7 +126,4 @@ def refuse_missing(frame: pl.DataFrame) -> None:
     missing = {c.name: int(c.is_null().arg_max() or 0) for c in frame if c.null_count()}
     if missing:
         listed = ", ".join(f"{c!r} (first in row {row})" for c, row in list(missing.items())[:5])
-        raise DataError(
-            f"{len(missing)} columns have missing entries: {listed}. "
-            "Fill or drop these rows first, or choose other columns."
-        )
+        raise DataError(f"{len(missing)} columns have missing entries: {listed}. Fill or drop them, or choose others.")

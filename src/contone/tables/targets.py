@@ -10,6 +10,7 @@ from pathlib import Path
 
 from contone.exceptions import ArgumentError, DataError, OutputError
 from contone.runtime.files import check_regular, check_target, remove_leftovers
+from contone.tables import arff
 from contone.tables.settings import STDOUT
 
 Place = str | os.PathLike[str]
@@ -37,7 +38,7 @@ def check_targets(
     Parameters
     ----------
     inputs : paths
-        Every file that is read.
+        Every file that is read; the list of labels beside an ARFF file is among them.
     targets : mapping from argument to path
         Every file that is written, by the argument that names it; None and ``-`` (stdout) are passed over.
     overwrite : bool
@@ -46,6 +47,7 @@ def check_targets(
         The one input that the argument "target" may replace, if `overwrite` says so: the table it is made from.
     """
     sources, seen = list(inputs), dict[str, str]()
+    sources += [found for source in sources if (found := arff.list_beside(Path(source)))]
     for argument, place in targets.items():
         if place is None or str(place) == STDOUT:
             continue
@@ -59,7 +61,7 @@ def check_targets(
         for source in sources:
             if _is_same(target, source) and not (argument == "target" and over_source is not None
                                                  and _is_same(source, over_source)):  # fmt: skip
-                raise ArgumentError(f"{target} is read by this command and is left alone: name another file.", argument)
+                raise ArgumentError(f"{target} is read by this command and is not overwritten: name another.", argument)
         for other, written in seen.items():
             if _is_same(target, written):
                 raise ArgumentError(f"{target} is named for two outputs ({other} and {argument}): name two.", argument)

@@ -27,7 +27,7 @@ from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.people.model import PeopleFit
 from contone.exceptions import ArgumentError, InputError
 from contone.measurements import Order
-from contone.typing import Data, EstimatorLike
+from contone.typing import Data, EstimatorLike, Record
 from contone.validation.containers import Border, index_of, open_border
 from contone.validation.groups import check_annotators, check_groups
 from contone.validation.training import Training, check_features, check_new_rows
@@ -121,9 +121,7 @@ def read_noise(function: str, method: EstimatorLike, noise: Any, usual: float = 
 
 def _chances_of_answers(method: Inversion, X: Data, Y: Data, groups: Data, annotators: Data, person: Hashable) -> Any:
     """The chances that a further person, or this one, marks or chooses labels, given the answers of others."""
-    if not hasattr(method, "fit_"):
-        _refuse_unfitted(method, Y)
-        method = clone(method).fit(X, Y, groups=groups, annotators=annotators)
+    method = _fitted(method, X, Y, {}, groups=groups, annotators=annotators)
     names = getattr(method, "annotator_names_", None) or []
     numbers = {name: w + 1 for w, name in enumerate(names)}
     if person is not None and person not in numbers:
@@ -146,9 +144,7 @@ def _chances_of_answers(method: Inversion, X: Data, Y: Data, groups: Data, annot
 
 def _open(function: str, method: Inversion, X: Data, Y: Data, noise: Noise) -> tuple[Fit, Training]:
     """The model of the method, fitted with `noise` where it is not, and the rows as arrays."""
-    if not hasattr(method, "fit_"):
-        _refuse_unfitted(method, Y)
-        method = clone(method).set_params(noise=noise).fit(X, Y)
+    method = _fitted(method, X, Y, {"noise": noise})
     if isinstance(method.fit_.rule, Order):
         raise InputError(
             f'{function}: the rule "order" does not say which labels degrees give, so labels have no chance and no '
@@ -157,9 +153,11 @@ def _open(function: str, method: Inversion, X: Data, Y: Data, noise: Noise) -> t
     return method.rule_fit_, _read_rows(function, method, X, Y)
 
 
-def _refuse_unfitted(method: Inversion, Y: Data) -> None:
+def _fitted(method: Inversion, X: Data, Y: Data, settings: Record, **more: Data) -> Inversion:
+    """The method, or where it is not fitted a copy with these settings that is."""
     if Y is None:
         check_is_fitted(method, msg="label_chances: without Y the method must have been fitted. Fit it, or pass Y.")
+    return method if hasattr(method, "fit_") else clone(method).set_params(**settings).fit(X, Y, **more)
 
 
 def _read_rows(function: str, fitted: Inversion, X: Data, Y: Data) -> Training:
@@ -179,11 +177,7 @@ def _read_rows(function: str, fitted: Inversion, X: Data, Y: Data) -> Training:
 def _generator(function: str, method: EstimatorLike, n_sweeps: Any, random_state: Any) -> np.random.Generator:
     """Random numbers for a sampler of this method, if there is one."""
     if not isinstance(method, Inversion):
-        raise ArgumentError(
-            f"{function}: method must be an Inversion, whose model says which labels it expects; got "
-            f"{type(method).__name__}.",
-            "method",
-        )
+        raise ArgumentError(f"{function}: method must be an Inversion; got {type(method).__name__}.", "method")
     check_whole_numbers(function, {"n_sweeps": 4, "random_state": 0}, n_sweeps=n_sweeps, random_state=random_state)
     return np.random.default_rng(random_state)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -155,26 +156,20 @@ class Check:
         """Use, use with care, or do not use."""
         return self.decision.word
 
-    @property
-    def measures(self) -> dict[str, float]:
-        """The number of each check."""
-        return {f.name: f.value for f in self.findings}
-
     def headline(self) -> str:
         """Rule, weight and expected error in two sentences."""
         beside = ", ".join(f"{name} {value:.3g}" for name, value in self.baselines.items())
+        error = f"{str(self.expected_error).capitalize().replace('kl', 'KL')} ({beside})"
         share = f"; {self.rule_share:.0%} of it is that nobody knows the rule" if self.rule_share >= 0.005 else ""
         fits = (
             "" if self.explained is None else f", which explains the number of labels of {self.explained:.0%} of rows,"
         )
         if self.rule.startswith(("Votes", "Levels", "Marks")):
-            return (
-                f"Read as: {self.rule_words}. {str(self.expected_error).capitalize().replace('kl', 'KL')} ({beside})."
-            )
+            return f"Read as: {self.rule_words}. {error}."
         whose = "labels" if self.method == MODEL else f"with {self.method} labels"
         return (
             f"Under the rule “{self.rule_words}”{fits} {whose} marked yes keep {self.yes_weight:.0%} of the weight. "
-            f"{str(self.expected_error).capitalize().replace('kl', 'KL')} ({beside}){share}."
+            f"{error}{share}."
         )
 
     def text(self, *, commands: bool = False, width: int = 0) -> str:
@@ -192,10 +187,8 @@ class Check:
             *told,
             *(("", said) for said in self.not_checked),
         ]
-        if not width:
-            return "\n".join(start + said for start, said in paragraphs)
         return "\n".join(
-            textwrap.fill(said, width, initial_indent=start, subsequent_indent=" " * len(start))
+            textwrap.fill(said, width or sys.maxsize, initial_indent=start, subsequent_indent=" " * len(start))
             for start, said in paragraphs
         )
 

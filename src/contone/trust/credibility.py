@@ -9,7 +9,7 @@ sampler has mixed, and whether its intervals hold on data drawn from the model i
 import math
 import warnings
 from collections.abc import Iterator
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -28,11 +28,11 @@ from contone.numerics.simplex import kl_divergence
 from contone.runtime.progress import reported
 from contone.trust import method_checks, model_checks
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Check, DoubtfulEntry, Finding
-from contone.trust.hidden_labels import are_given_away, feature_finding, find_hidden_labels
-from contone.trust.left_out import leave_out, left_out_findings
+from contone.trust.hidden_labels import are_given_away, feature_finding, hidden_finding, score_hidden_entries
+from contone.trust.left_out import find_in_answers, one_by_one
 from contone.trust.open_rule import OverRules, average_over_rules, gain_finding, rule_finding
-from contone.trust.rehearsal import rows_in_memory
-from contone.trust.subject import Subject, find_doubtful, summarize_labels, summarize_rows, taken
+from contone.trust.rehearsal import taken
+from contone.trust.subject import Subject, find_doubtful, summarize_labels, summarize_rows
 from contone.trust.trial import quiet
 from contone.trust.verdict import decide
 from contone.typing import Array, Matrix
@@ -113,7 +113,7 @@ def check(
         if q < 2:
             raise InputError("check: one label has the degree 1 in every row; there is nothing to check.")
         rows = choose_rows(n, max_rows, np.random.default_rng(random_state))
-        X_some, L_some = rows_in_memory(X_checked, L_checked, rows)
+        X_some, L_some = taken(X_checked, rows), taken(L_checked, rows)
         if isinstance(fitted, Inversion):
             beside = fitted
             L_some = L_some if fitted.reads_answers() else fitted.degradation_.forget_silent(L_some)
@@ -177,15 +177,16 @@ def _check(subject: Subject, n_replicates: int) -> Check:
             yield [method_checks.order_finding(subject), method_checks.solver_finding(subject.method)]
             yield [method_checks.rehearsal_finding(subject, asked)]
         doubtful, undoubted = find_doubtful(subject)
-        hidden, unhidden = list[Finding](), ""
-        if not (subject.is_model and (are_given_away(L) or q > MANY_LABELS)):  # hidden rows have said it
-            hidden, unhidden = find_hidden_labels(asked, X[few], L[few], subject.seed, who)
-        not_checked.extend(filter(None, (unhidden, undoubted)))
-        yield hidden
+        not_checked.extend(filter(None, [undoubted]))
+        if not (subject.is_model and (are_given_away(L) or q > MANY_LABELS)):  # else hidden rows have said it
+            try:
+                yield [hidden_finding(score_hidden_entries(asked, X[few], L[few], seed=subject.seed), who)]
+            except InputError as why:  # in small tables too few can be hidden
+                not_checked.append(f"Hidden label entries: {why}")
 
     findings = [finding for some in reported(steps(), 5, "checks") for finding in some]
-    explained, weight = report.explained, report.yes_weight
-    return _result(subject, findings, over, error, row_errors, not_checked, explained, weight, doubtful)
+    about = {"explained": report.explained, "yes_weight": report.yes_weight, "doubtful": doubtful}
+    return _result(subject, findings, over, error, row_errors, not_checked=tuple(not_checked), **about)
 
 
 def _check_answers(subject: Subject) -> Check:
@@ -200,7 +201,7 @@ def _check_answers(subject: Subject) -> Check:
         said = f"Answers per item: {several} of {n} items have several; how far people differ about one is a prior's."
         findings.append(Finding("people", "Do people agree about an item?", UNTOLD, several / max(n, 1), said))
     try:
-        findings += left_out_findings(leave_out(method, subject.X, subject.L, seed=subject.seed))
+        findings += find_in_answers(method, one_by_one(method.degradation_, subject.X, subject.L), subject.seed)
     except InputError as why:
         not_checked.append(f"Answers left out: {why}")
     counts = np.nan_to_num(subject.L - getattr(method.degradation_, "lowest", 0.0))
@@ -209,27 +210,18 @@ def _check_answers(subject: Subject) -> Check:
     lower, upper = (taken(end, subject.rows) for end in method.intervals(level=0.9))
     over = OverRules(error, 0.0, baselines, {}, lower, upper, {})
     row_errors = taken(error.rows, subject.rows)
-    return _result(subject, findings, over, error, row_errors, not_checked, None, report.yes_weight)
+    about = {"explained": None, "yes_weight": report.yes_weight, "doubtful": ()}
+    return _result(subject, findings, over, error, row_errors, not_checked=tuple(not_checked), **about)
 
 
 def _result(
-    subject: Subject,
-    findings: list[Finding],
-    over: OverRules,
-    error: ExpectedError,
-    row_errors: Matrix,
-    not_checked: list[str],
-    explained: float | None,
-    yes_weight: float,
-    doubtful: tuple[DoubtfulEntry, ...] = (),
+    subject: Subject, findings: list[Finding], over: OverRules, error: ExpectedError, row_errors: Matrix, **more: Any
 ) -> Check:
-    """All that was found."""
+    """All that was found; `more` is what only some checks know."""
     return Check(
         decision=decide(findings),
         rule=str(subject.model.degradation_),
         rule_words=subject.model.degradation_.in_words(),
-        explained=explained,
-        yes_weight=yes_weight,
         expected_error=over.error,
         error_given_rule=error,
         rule_share=over.share,
@@ -237,11 +229,10 @@ def _result(
         findings=tuple(findings),
         labels=summarize_labels(subject.names, subject.L, subject.D, *([over.lower, over.upper] * subject.is_model)),
         ambiguous=summarize_rows(subject, row_errors),
-        doubtful=doubtful,
         n_rows=subject.n,
         n_checked=len(subject.rows),
         method=type(subject.method).__name__,
-        not_checked=tuple(not_checked),
+        **more,
     )
 
 

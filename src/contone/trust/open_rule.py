@@ -11,7 +11,7 @@ apart. The share of it that is not there if the named rule is right is what the 
 """
 
 import warnings
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, ndtri
@@ -36,8 +36,7 @@ SIMPLE = 0.1
 """Share of the weight of L / |L| that is spread evenly: the KL of a zero is infinite."""
 
 
-@dataclass(frozen=True)
-class OverRules:
+class OverRules(NamedTuple):
     """What is expected over the rules that the labels allow.
 
     Attributes

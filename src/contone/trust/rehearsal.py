@@ -31,7 +31,6 @@ from contone.backends import get_backend, to_numpy
 from contone.base import check_whole_numbers
 from contone.enhance.graded import fit_graded
 from contone.enhance.inversion import Inversion, simulate
-from contone.enhance.inversion.blocks import take_rows
 from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import Fit
@@ -75,12 +74,6 @@ class Replicate:
     labels: np.ndarray
     parameters: Parameters | Draw = field(repr=False)
     degrees: np.ndarray | None = None
-
-    @property
-    def spread(self) -> float:
-        """Root mean square of the centred log degrees."""
-        Z = np.log(np.maximum(self.distributions, np.finfo(float).tiny))
-        return float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True)))))
 
     @property
     def judged(self) -> np.ndarray:
@@ -153,10 +146,7 @@ class Rehearsal:
         least = {"n_replicates": 1, "max_rows": 2, "random_state": 0}
         check_whole_numbers("Rehearsal", least, n_replicates=n_replicates, max_rows=max_rows, random_state=random_state)
         if not isinstance(model, Inversion | None):
-            raise ArgumentError(
-                f"Rehearsal: model must be an Inversion, whose model generates data; got {type(model).__name__}.",
-                "model",
-            )
+            raise ArgumentError(f"Rehearsal: model must be an Inversion; got {type(model).__name__}.", "model")
         fitted = clone(model) if model is not None else Inversion()
         X_checked, L_checked, border = check_training(fitted, X, Y)
         n = L_checked.shape[0]
@@ -164,7 +154,7 @@ class Rehearsal:
         if not isinstance(known, KnownDegrees):
             known = check_degrees(degrees, border.label_names, n, X, Y)
         rows = choose_rows(n, max_rows, np.random.default_rng(random_state), known.rows)
-        X_some, L_some = rows_in_memory(X_checked, L_checked, rows)
+        X_some, L_some = taken(X_checked, rows), taken(L_checked, rows)
         known = known.among(rows)
         fit = fit_graded(fitted, X_some, L_some, known).fit_
         how = X_some, L_some, n_replicates, np.random.default_rng(random_state)
@@ -200,11 +190,10 @@ class Rehearsal:
         return np.asarray(posterior.mean)
 
 
-def rows_in_memory(X: Array, L: Array, rows: np.ndarray) -> tuple[Matrix, Matrix]:
-    """Some rows of X (n, d) and L (n, q), as NumPy arrays."""
-    if not get_backend(X).in_memory:
-        return take_rows(X, L, rows)
-    return to_numpy(X[rows]).astype(np.float64), to_numpy(L[rows]).astype(np.float64)
+def taken(A: Array, rows: np.ndarray) -> Matrix:
+    """Some rows of any array, in memory."""
+    backend = get_backend(A)
+    return np.asarray(to_numpy(A[rows] if backend.in_memory else backend.compute(A[rows])[0]), dtype=np.float64)
 
 
 def _graded(D: Matrix, rows: np.ndarray) -> Matrix | None:
@@ -245,7 +234,7 @@ def _draw_answers(fit: PeopleFit, X: Matrix, L: Matrix, n_replicates: int, rng: 
     features = [f.features(X) for f in fit.maps]
     for number in np.linspace(0, len(fit.draws) - 1, n_replicates).round().astype(int):
         draw = fit.draws[number]
-        D, labels = simulate_answers(fit, draw, draw.mean(features) + np.zeros(L.shape), L, rng)
+        D, labels = simulate_answers(fit, draw, features, L, rng)
         yield D, labels, draw
 
 
@@ -272,9 +261,8 @@ def _reasons_to_doubt(misfit: float, chance: float, relaxed: float) -> tuple[str
     found = []
     if misfit > max(MISFIT, chance):
         found.append(
-            f"The model does not make labels like these: the numbers of labels per row differ from the rehearsed ones "
-            f"by {misfit:.0%} (total variation). What a rehearsal says may not hold; try another rule, "
-            'e.g. model=Inversion(degradation="auto").'
+            f"The model does not make labels like these: {misfit:.0%} of the rows have other numbers of labels. What a "
+            'rehearsal says may not hold; try another rule, e.g. model=Inversion(degradation="auto").'
         )
     if relaxed > RELAXED:
         found.append(

@@ -16,8 +16,7 @@ the replicates as the resource). One that fails on a replicate is out. Rows whos
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -42,8 +41,7 @@ KEPT = 1 / 3
 """Share of the candidates that goes on from the first replicate to the others."""
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One setting and how it did.
 
     Attributes
@@ -68,8 +66,7 @@ class Candidate:
     error: str = ""
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """The best candidate, and all of them in the order in which they were drawn."""
 
     best: Candidate

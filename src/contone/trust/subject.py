@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import clone
 
-from contone.backends import get_backend, to_numpy
 from contone.base import Enhancer
 from contone.enhance.inversion import Inversion
 from contone.exceptions import InputError
 from contone.trust.chances import doubtful_labels
 from contone.trust.check_result import DoubtfulEntry, LabelSummary, RowSummary
-from contone.typing import Array, Matrix
+from contone.typing import Matrix
 
 SHOWN = 20
 """Rows, labels or pairs that a list shows."""
@@ -76,12 +75,6 @@ class Subject:
     def rng(self) -> np.random.Generator:
         """The same random numbers every time."""
         return np.random.default_rng(self.seed)
-
-
-def taken(A: Array, rows: np.ndarray) -> Matrix:
-    """Some rows of any array, in memory."""
-    backend = get_backend(A)
-    return np.asarray(to_numpy(A[rows] if backend.in_memory else backend.compute(A[rows])[0]), dtype=np.float64)
 
 
 def summarize_labels(names: Sequence[str], L: Matrix, D: Matrix, *ends: Matrix) -> tuple[LabelSummary, ...]:

@@ -58,28 +58,13 @@ class _Rehearsed(Graded):
         self, X: Array, L: Array, known: KnownDegrees, space: Record | None = None, *, temperature: bool = True
     ) -> tuple[dict[str, Found], Solution]:
         """What a rehearsal says of each method, the best first; and that one, fitted to the real data."""
-        rehearsal = Rehearsal(
-            X,
-            L,
-            self._model(),
-            degrees=known,
-            n_replicates=int(self.n_replicates),
-            max_rows=int(self.max_rows),
-            random_state=int(self.random_state),
-        )
+        sizes = {name: int(getattr(self, name)) for name in ("n_replicates", "max_rows", "random_state")}
+        rehearsal = Rehearsal(X, L, self._model(), degrees=known, **sizes)
         methods = _able(self._methods(), rehearsal)
+        how: Record = {"n_iter": self.n_iter, "n_jobs": self.n_jobs, "seed": self.random_state, "verbose": self.verbose}
+        budget = None if self.budget is None else self.budget / len(methods)
         found = {
-            name: search(
-                method,
-                rehearsal,
-                space,
-                temperature=temperature,
-                n_iter=self.n_iter,
-                n_jobs=self.n_jobs,
-                seed=self.random_state,
-                budget=None if self.budget is None else self.budget / len(methods),
-                verbose=self.verbose,
-            )
+            name: search(method, rehearsal, space, temperature=temperature, budget=budget, **how)
             for name, method in methods.items()
         }
         order = sorted(found, key=lambda name: (bool(found[name].best.error), found[name].best.score))

@@ -93,10 +93,7 @@ def refuse_other_index(X: Data, Y: Data, name: str = "Y") -> None:
     if first is None or second is None or len(first) != len(second) or first.equals(second):
         return
     if first.is_unique and second.is_unique and first.isin(second).all():
-        raise InputError(
-            f"X and {name} have the same index in another order: pass {name}.loc[X.index], so that their rows belong "
-            "together."
-        )
+        raise InputError(f"X and {name} have the same index in another order: pass {name}.loc[X.index].")
     row = first_row(np.asarray(first != second))
     one, other = first[row : row + 1].tolist()[0], second[row : row + 1].tolist()[0]
     raise InputError(
@@ -123,9 +120,7 @@ def open_labels(Y: Data, *, name: str, estimator: EstimatorLike) -> tuple[Array,
         labels, classes = _one_hot(array, name)
         return labels, Border(classes, frame, tensor)
     if array.ndim != 2 or array.shape[1] == 0:
-        raise ShapeError(
-            f"{name} must be a matrix, one row per instance and one column per label; it has shape {array.shape}."
-        )
+        raise ShapeError(f"{name} must be a matrix, a row per instance and a column per label; got {array.shape}.")
     if array.dtype.kind not in "buif":
         raise InputTypeError(
             f"{name} must hold numbers (0 and 1, or bool); it holds {array.dtype}. "
@@ -268,18 +263,14 @@ def read_array(container: Data, name: str) -> Array:
     except ValueError as error:
         raise ShapeError(f"{name} is not a rectangular table: {error}.") from error
     if array.ndim == 0:
-        raise InputTypeError(
-            f"{name} is a {type(container).__name__}, not a table: pass an array, a list of rows or a data frame."
-        )
+        raise InputTypeError(f"{name} is a {type(container).__name__}, not a table: pass an array, rows or a frame.")
     return array
 
 
 def refuse_odd_arrays(A: Array, name: str) -> None:
     """Arrays whose entries would be changed by reading them as numbers: masked, dates, complex."""
     if isinstance(A, np.ma.MaskedArray):
-        raise InputTypeError(
-            f"{name} is a masked array, whose mask would be ignored: pass A.filled(np.nan) or drop the masked rows."
-        )
+        raise InputTypeError(f"{name} is a masked array: pass A.filled(np.nan) or drop the masked rows.")
     kind = getattr(getattr(A, "dtype", None), "kind", "")
     if kind in "mM" and kind:
         raise InputTypeError(f"{name} holds dates or durations ({A.dtype}): turn them into numbers first.")

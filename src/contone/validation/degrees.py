@@ -11,7 +11,7 @@ from array_api_compat import is_dask_array
 
 from contone.backends import get_backend
 from contone.exceptions import LabelError, ShapeError
-from contone.typing import Data
+from contone.typing import Array, Data
 from contone.validation.containers import as_frame, check_column_names, first_row, read_numbers
 
 DEGREE_TOLERANCE = 1e-3
@@ -53,9 +53,7 @@ def check_degrees_of_items(degrees: Data, names: Sequence[str], items: Sequence[
 def _check_values(values: np.ndarray, rows: np.ndarray, names: Sequence[str], expected: str) -> KnownDegrees:
     """Degrees (m, q) of rows (m,) without those that are not known; refused where they are no distributions."""
     if values.shape[1] != len(names):
-        raise ShapeError(
-            f"degrees has {values.shape[1]} columns; Y has {len(names)} labels. Give one degree per label."
-        )
+        raise ShapeError(f"degrees has {values.shape[1]} columns; Y has {len(names)} labels. Give a degree per label.")
     if len(values) != len(rows):
         raise ShapeError(
             f"degrees has {len(values)} rows, {expected}. Give one row for each of them, NaN where the degrees are not "
@@ -65,10 +63,8 @@ def _check_values(values: np.ndarray, rows: np.ndarray, names: Sequence[str], ex
     partly = missing.any(axis=1) & ~missing.all(axis=1)
     if partly.any():
         row = first_row(partly)
-        raise LabelError(
-            f"degrees knows some labels of row {rows[row]} and not {names[int(np.argmax(missing[row]))]!r}: give all "
-            "degrees of a row, or none (NaN)."
-        )
+        label = names[int(np.argmax(missing[row]))]
+        raise LabelError(f"degrees knows row {rows[row]} but for {label!r}: give all degrees of a row, or none (NaN).")
     known = ~missing.all(axis=1)
     rows, values = rows[known], values[known]
     if len(rows) == 0:
@@ -86,9 +82,7 @@ def _check_values(values: np.ndarray, rows: np.ndarray, names: Sequence[str], ex
     return KnownDegrees(rows[order], (values / total[:, None])[order])
 
 
-def _open_degrees(
-    degrees: Data, names: Sequence[str], rows: Sequence[Hashable], whose: str
-) -> tuple[np.ndarray, np.ndarray]:
+def _open_degrees(degrees: Data, names: Sequence[str], rows: Sequence[Hashable], whose: str) -> tuple[Array, Array]:
     """Values (m, q) in the order of the labels, and the number (m,) of each among the rows, as `whose` names them."""
     n = len(rows)
     if is_dask_array(degrees):
@@ -105,10 +99,7 @@ def _open_degrees(
     columns = {str(c): c for c in frame.columns}
     absent = [name for name in names if name not in columns]
     if absent:
-        raise LabelError(
-            f"degrees has no column {absent[0]!r} ({len(absent)} labels of Y are missing in it). Give one column per "
-            "label, under its name."
-        )
+        raise LabelError(f"degrees has no column {absent[0]!r} ({len(absent)} labels are missing): give one per label.")
     values = np.stack([read_numbers(frame[columns[name]].to_numpy(), "degrees") for name in names], axis=1)
     index = nw.maybe_get_index(frame)
     if index is None:

@@ -60,14 +60,10 @@ def _check_not_negative(D: Data, name: str) -> Array:
     containers.refuse_odd_arrays(D, name)
     D = containers.read_numbers(D, name)
     if D.ndim != 2 or D.size == 0:
-        raise ShapeError(
-            f"{name} must be a non-empty matrix with one row per instance and one column per label; "
-            f"it has shape {D.shape}."
-        )
-    if not np.isfinite(D).all():
-        raise LabelError(
-            f"{name} has NaN or infinite entries in row {containers.first_row(~np.isfinite(D).all(axis=1))}."
-        )
+        raise ShapeError(f"{name} must be a non-empty matrix, a row per instance, a column per label; got {D.shape}.")
+    finite = np.isfinite(D).all(axis=1)
+    if not finite.all():
+        raise LabelError(f"{name} has NaN or infinite entries in row {containers.first_row(~finite)}.")
     if (D < 0).any():
         row = containers.first_row((D < 0).any(axis=1))
         raise LabelError(f"{name} has a negative degree in row {row}: a label distribution is not negative.")

@@ -47,8 +47,6 @@ def estimator(cls: Class) -> Class:
 
 def check_whole_numbers(function: str, least: dict[str, int], **arguments: object) -> None:
     """Refuse arguments of a function that are not whole numbers, or below the least that it can use."""
-    for name, value in arguments.items():
-        if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least[name]:
-            raise ArgumentError(
-                f"{function}: {name} must be a whole number, {least[name]} or more; got {value!r}.", name
-            )
+    for name, n in arguments.items():
+        if not isinstance(n, Integral) or isinstance(n, bool) or int(n) < least[name]:
+            raise ArgumentError(f"{function}: {name} must be a whole number, {least[name]} or more; got {n!r}.", name)

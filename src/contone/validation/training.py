@@ -331,12 +331,7 @@ def _judge_block_of_labels(Y: Array, first_row: int, **how: Any) -> None:
 
 
 def judge_labels(
-    found: Findings,
-    names: Sequence[str],
-    *,
-    constant: bool = True,
-    levels: bool = False,
-    unasked: bool = True,
+    found: Findings, names: Sequence[str], *, constant: bool = True, levels: bool = False, unasked: bool = True
 ) -> None:
     """Refuse what is neither logical labels nor confidences; warn of labels that say nothing, if `constant` asks.
 
@@ -391,8 +386,7 @@ def able_methods(kind: str, *, inductive: bool = False) -> str:
     Estimators around others are left out, as they do what those do.
     """
     package = sys.modules["contone"]
-    methods: list[EstimatorLike] = [
-        cls for cls in (getattr(package, name) for name in package.__all__) if hasattr(cls, "_fit_enhance")
-    ]
+    public = (getattr(package, name) for name in package.__all__)
+    methods = [cls for cls in public if hasattr(cls, "_fit_enhance")]
     able = [cls for cls in methods if kind in cls.kinds or (inductive and hasattr(cls, "predict"))]
     return ", ".join(sorted(cls.__name__ for cls in able if not {"enhancer", "methods"} & {*cls._get_param_names()}))

@@ -7,11 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import ndtr, ndtri
+from scipy import stats
+from scipy.integrate import quad
+from scipy.special import expit, ndtr, ndtri
 
-from contone import CumulativeMass, Inversion
+from contone import CumulativeMass, Inversion, TopK
 from contone.enhance.inversion import expected_error, simulate
+from contone.enhance.inversion.assessment import ErrorSample
+from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.exceptions import AnswerError
 from contone.numerics.simplex import kl_divergence, softmax
@@ -191,3 +196,139 @@ def test_actual_errors_are_inside_on_data_from_the_model(own):
         found, actual = method.expected_error_, float(np.mean(kl_divergence(D, method.label_distributions_)))
         inside += found.lower <= actual <= found.upper
     assert inside >= 27
+
+
+# ------------------------------------------------------------------------------------------------- model by model
+
+
+def fit_of_two(mean, deviation, n):
+    """Two labels of which one is marked, the first: z_1 - z_2 ~ N(mean, deviation^2) above 0; n rows like that."""
+    half = 0.5 * mean * np.array([1.0, -1.0])
+    Sigma = 0.25 * deviation**2 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    spread = Spread(0.5 * math.hypot(mean, deviation), 0.05)
+    parameters = Parameters(half[None], Sigma, 0.5)
+    made = Fit(TopK(1), None, parameters, spread, Settings(), np.zeros((1, 2)), n, 0, 99.0, 1.0)
+    L = np.tile([1.0, 0.0], (n, 1))
+    D = np.tile([0.8, 0.2], (n, 1))
+    numbers = np.arange(n)
+    return made, ErrorSample(np.zeros((n, 1)), L, D, np.array([n, 0.0]), n, numbers, numbers < n // 4)
+
+
+@pytest.mark.parametrize("tail", [math.inf, 4.0])
+def test_the_error_under_a_model_is_an_integral(tail):
+    """Of d log(d / .8) + (1 - d) log((1 - d) / .2) over what the labels leave of the only difference of two labels."""
+    fit, sample = fit_of_two(0.3, 1.2, 1500)
+    found = expected_error._expected_kl(fit, fit.parameters, tail, sample, np.random.default_rng(0))
+    density = stats.norm(0.3, 1.2).pdf if math.isinf(tail) else stats.t(tail, 0.3, 1.2).pdf
+
+    def loss(x):
+        d = expit(x)
+        return d * math.log(d / 0.8) + (1 - d) * (-np.logaddexp(0, x) - math.log(0.2))
+
+    top = 40.0
+    expected = quad(lambda x: density(x) * loss(x), 0, top)[0] / quad(density, 0, top)[0]
+    assert found.shape == (1500,)
+    assert (found >= 0).all()
+    assert found.mean() == pytest.approx(expected, rel=0.03)
+
+
+def test_models_are_those_of_the_posterior_and_the_prior(monkeypatch):
+    """Information grows to all rows; own scales, tails and scores cover their priors; what is graded has no error."""
+    fit, sample = fit_of_two(0.3, 1.2, 40)
+    fit, seen = replace(fit, n_rows=120), []
+    wide = np.eye(3) - 1 / 3
+    parameters = Parameters(np.zeros((1, 3)), wide, 0.5)
+    sample = replace(sample, L=np.ones((40, 3)))
+    known = simulate.Information(np.eye(2), 5.0 * np.eye(3), 7.0 * np.eye(1))
+    monkeypatch.setattr(simulate, "learn_information", lambda *_: known)
+
+    def draw(fit, information, X, rng):
+        np.testing.assert_array_equal(information.mean, known.mean)  # a share: that of a row
+        seen.append([information.shape[0, 0] / 5.0, information.gram[0, 0] / 7.0])
+        return parameters
+
+    monkeypatch.setattr(simulate, "draw_parameters", draw)
+    monkeypatch.setattr(expected_error, "_with_spread", lambda fit, shape, tail, score, *_: seen[-1].append(score))
+
+    def kl(fit, model, tail, sample, rng):
+        seen[-1].append(tail)
+        return np.full(40, 0.1)
+
+    monkeypatch.setattr(expected_error, "_expected_kl", kl)
+    E = expected_error.errors_under_models(fit, sample, np.random.default_rng(0))
+    np.testing.assert_array_equal(E, np.where(sample.graded, 0.0, 0.1) * np.ones((12, 1)))
+    shape, gram, scores, tails = zip(*seen, strict=True)
+    assert set(shape) == set(gram) == {3.0}
+    np.testing.assert_allclose(sorted(scores), ndtri((np.arange(12) + 0.5) / 12))
+    assert sorted(tails) == sorted(expected_error.TAILS)
+    seen.clear()
+    expected_error.errors_under_models(replace(fit, n_graded=10, tail=6.0, n_rows=7), sample, np.random.default_rng(0))
+    assert {t for *_, t in seen} == {6.0}
+    assert {entry[0] for entry in seen} == {1.0}  # the sample is all there is
+
+
+def test_scales_of_labels_have_the_deviation_that_is_believed_and_graded_rows_narrow_it(monkeypatch):
+    """Log scales are normal; their deviation goes evenly from 0 to root 3 times OWN_SCALE, but for graded rows."""
+    fit, sample = fit_of_two(0.3, 1.2, 40)
+    q = 4000
+    monkeypatch.setattr(simulate, "learn_information", lambda *_: simulate.Information(np.eye(2), np.eye(3), np.eye(1)))
+    monkeypatch.setattr(simulate, "draw_parameters", lambda *_: None)
+    monkeypatch.setattr(expected_error, "_with_spread", lambda *_: None)
+    monkeypatch.setattr(expected_error, "_expected_kl", lambda *_: np.ones(40))
+    for n_graded in (0, 50):
+        own = []
+        monkeypatch.setattr(expected_error, "_stretch", lambda _, scales, own=own: own.append(np.log(scales).std()))
+        expected_error.errors_under_models(
+            replace(fit, n_graded=n_graded), replace(sample, L=np.ones((40, q))), np.random.default_rng(0)
+        )
+        believed = math.sqrt(3) * expected_error.OWN_SCALE * (np.arange(12) + 0.5) / 12
+        expected = (believed**-2 + 2 * n_graded) ** -0.5
+        np.testing.assert_allclose(sorted(own), expected, rtol=0.05)
+    assert math.sqrt(np.mean(believed**2)) == pytest.approx(expected_error.OWN_SCALE, rel=0.01)
+
+
+def test_another_answer_costs_its_divergence_and_rows_have_the_level_of_the_models(fitted, monkeypatch):
+    """E KL(d || a) = E KL(d || d^) + KL(d^ || a), row by row."""
+    method, _ = fitted
+    posterior, sample = method.posterior_, method._error_sample
+    monkeypatch.setattr(expected_error, "errors_under_models", lambda *_: np.full((12, sample.n), 0.2))
+    answer = np.full_like(posterior.mean, 1 / posterior.mean.shape[1])
+    found = expected_error.expect_error(method.fit_, sample, posterior, answer=answer)
+    rows = expected_error.second_order(posterior) + kl_divergence(posterior.mean, answer)
+    np.testing.assert_allclose(found.rows, rows * 0.2 / rows.mean())
+    np.testing.assert_allclose([found.mean, found.lower, found.upper], 0.2)
+
+
+def test_graded_rows_say_the_spread_of_models_with_their_tails(fitted, monkeypatch):
+    """t_6 has 1.5 times the variance of its scale: the believed spread is that of such rows."""
+    method, _ = fitted
+    fit, sample = replace(method.fit_, n_graded=9), method._error_sample
+    monkeypatch.setattr(expected_error, "spread_posterior", lambda *_: pytest.fail("the labels were asked"))
+    model = expected_error._with_spread(fit, fit.parameters, 6.0, 1.3, sample, np.random.default_rng(0))
+    mean = replace(fit, parameters=model).mean(sample.X)
+    size = math.sqrt(np.mean(mean**2) + 1.5 * np.trace(model.covariance) / len(model.covariance))
+    assert size == pytest.approx(fit.believed_spread.at(1.3))
+
+
+def test_what_is_judged_by_numbers_of_labels_has_spread_one_and_the_tails(fitted, monkeypatch):
+    method, _ = fitted
+    fit, sample, seen = method.fit_, method._error_sample, []
+    monkeypatch.setattr(expected_error, "spread_posterior", lambda rule, Z, *_: seen.append(Z) or Spread(1.0, 0.1))
+    for tail in (math.inf, 8.0):
+        expected_error._with_spread(fit, fit.parameters, tail, 0.0, sample, np.random.default_rng(0))
+    normal, heavy = seen
+    assert np.mean(normal**2) == pytest.approx(1.0, rel=0.05)
+    noise, mean = np.trace(fit.parameters.covariance), np.square(fit.mean(sample.X)).sum() / len(sample.X)
+    assert np.mean(heavy**2) == pytest.approx((mean + 8 / 6 * noise) / (mean + noise), rel=0.05)
+
+
+def test_votes_that_give_other_labels_are_drawn_again_and_the_last_ones_kept():
+    D, votes = np.tile([0.5, 0.3, 0.2], (4000, 1)), 5
+    first = np.tile([1.0, 0.0, 0.0], (4000, 1))
+    found = expected_error.draw_votes(TopK(1), D, first, votes, np.random.default_rng(0))
+    every = np.random.default_rng(1).multinomial(votes, D[0], 100_000) / votes
+    right = TopK(1).agrees(every, np.tile(first[0], (100_000, 1)))
+    left = (1 - right.mean()) ** expected_error.VOTE_TRIALS
+    assert 1 - TopK(1).agrees(found, first).mean() == pytest.approx(left, abs=0.005)
+    np.testing.assert_allclose(found.mean(axis=0), every[right].mean(axis=0), atol=0.02)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)

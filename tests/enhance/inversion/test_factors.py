@@ -89,6 +89,31 @@ def test_rank_counts_what_chance_does_not_give():
     assert choose_rank(unrelated[:5]) == 4
 
 
+def test_as_many_factors_as_labels_tell_apart_and_no_more_than_the_most(monkeypatch):
+    """Groups of labels that always go together: an eigenvalue each; labels that are never or always given, none."""
+    rng = np.random.default_rng(5)
+    groups = rng.random((30, 3000)) < 0.4
+    given = np.vstack([groups.repeat(3, axis=0), np.zeros((5, 3000), bool), np.ones((5, 3000), bool)])
+    assert choose_rank(given) == 30
+    monkeypatch.setattr(covariance, "MOST", 12)
+    assert choose_rank(given) == 12
+    q, n = 40, 400  # the edge (1 + root q / n)^2, which unrelated labels hardly pass
+    monkeypatch.setattr(covariance, "FEWEST", 0)
+    assert choose_rank(rng.random((q, n)) < 0.5) <= 1
+    weak = np.linalg.eigvalsh(np.corrcoef(rng.random((q, n)) < 0.5))
+    assert (weak > (1 - np.sqrt(q / n)) ** 2).sum() > q / 2
+
+
+def test_factors_take_the_mean_variance_along_the_shift_along(factors):
+    """A centred Sigma has none there; with it, as many factors as directions leave a label what it has of its own."""
+    fit = FactorFit(Q - 1)
+    found = fit(factors.dense(), 0)
+    whole = factors.dense() + np.trace(factors.dense()) / (Q * (Q - 1))
+    np.testing.assert_allclose(np.diag(found.loadings @ found.loadings.T) + found.own, np.diag(whole), rtol=0.02)
+    assert (found.own >= covariance.LEAST_OWN * np.diag(whole) * (1 - 1e-12)).all()
+    assert fit.last is found
+
+
 def test_many_labels_end_to_end():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(80, 3))

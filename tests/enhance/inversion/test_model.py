@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import dask.array as da
 import numpy as np
 import pytest
+from scipy.special import logit
 
-from contone import CumulativeMass, Inversion
+from contone import CumulativeMass, Inversion, Threshold
+from contone.enhance.inversion.assessment import (
+    ErrorSample,
+    RuleReport,
+    report_rule,
+    simulate_labels,
+    warn_of_contradictions,
+    warn_of_denied_labels,
+)
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.fit import fit
+from contone.enhance.inversion.logistic_normal import Flips, Parameters, Spread
+from contone.enhance.inversion.model import Fit
+from contone.exceptions import LabelWarning
+from contone.measurements import Order
+from contone.numerics.scaling import PrincipalMap, Scaling
 from contone.numerics.simplex import softmax
+from contone.validation.degrees import KnownDegrees
 
 SHORT = {"n_sweeps": 40, "n_burn": 20}
 
@@ -123,3 +138,183 @@ def test_new_rows_of_one_or_two_labels(data, q):
     assert (new == 1.0).all() == (q == 1)
     silent = method.enhance(X[:5], np.zeros((5, q))) if q == 2 else np.ones((5, 1))
     np.testing.assert_allclose(silent, method.predict(X[:5]))
+
+
+# -------------------------------------------------------------------------------------- a model that is made by hand
+
+
+def by_hand(rule=None, q=3, **changed):
+    """Log weights around (1, 0, -1) x / 2, one feature that is taken as it is."""
+    C = np.eye(q) - 1 / q
+    root = np.random.default_rng(3).normal(size=(q, q))
+    Sigma = C @ (0.3 * root @ root.T + 0.2 * np.eye(q)) @ C
+    identity = PrincipalMap(Scaling(np.zeros(1), np.ones(1)), np.eye(1))
+    parameters = Parameters(np.vstack([np.zeros(q), np.linspace(0.5, -0.5, q)]), Sigma, 0.5)
+    directions = np.random.default_rng(4).normal(size=(600, q))
+    made = Fit(rule or CumulativeMass(), identity, parameters, Spread(0.8, 0.1), Settings(n_sweeps=100, n_burn=40),
+               directions, 50, 2, 25.0, 1.1)  # fmt: skip
+    return replace(made, **changed)
+
+
+X_FEW = np.array([[-1.0], [0.0], [2.0]])
+
+
+def test_the_prior_of_a_row_has_the_moments_of_a_logistic_normal_variable():
+    model = by_hand()
+    Z = np.random.default_rng(5).multivariate_normal(np.zeros(3), model.parameters.covariance, size=200_000)
+    found = model.prior(X_FEW)
+    for row, x in enumerate(X_FEW[:, 0]):
+        D = softmax(Z + np.array([0.5, 0.0, -0.5]) * x)
+        y = logit(D)
+        np.testing.assert_allclose(found.mean[row], D.mean(axis=0), atol=0.01)
+        np.testing.assert_allclose(found.logit_centre[row], y.mean(axis=0), atol=0.05)
+        np.testing.assert_allclose(found.logit_width[row], y.std(axis=0), rtol=0.06)
+    np.testing.assert_allclose(model.mean(X_FEW), np.outer([0.5, 0.0, -0.5], X_FEW[:, 0]))
+    alone = by_hand(q=1).prior(X_FEW)
+    np.testing.assert_array_equal(alone.mean, 1.0)
+    assert np.isinf(alone.logit_centre).all()
+    assert not alone.logit_width.any()
+
+
+@pytest.mark.parametrize("tail", [np.inf, 6.0])
+def test_rows_are_drawn_around_their_means_with_the_tails(tail):
+    model = by_hand(tail=tail)
+    Z = model.draw(np.repeat(X_FEW, 20_000, axis=0), np.random.default_rng(0)).reshape(3, 20_000, 3)
+    np.testing.assert_allclose(Z.mean(axis=1), model.mean(X_FEW).T, atol=0.03)
+    wide = 1.5 if tail == 6.0 else 1.0
+    for rows in Z:
+        np.testing.assert_allclose(np.cov(rows.T), wide * model.parameters.covariance, atol=0.12)
+
+
+def test_rows_without_labels_get_the_prior_and_others_a_posterior_between():
+    model = by_hand(Threshold(0.3, at_least_one=False))
+    L = np.array([[1, 0, 0.0], [np.nan, np.nan, np.nan], [0, 0, 1]])
+    found = model.posterior(X_FEW, L, np.random.default_rng(0), n_samples=3)
+    prior = model.prior(X_FEW)
+    np.testing.assert_allclose(found.mean[1], prior.mean[1])
+    assert np.isnan(found.labels[1]).all()
+    np.testing.assert_array_equal(found.labels[[0, 2]], L[[0, 2]])
+    silent = model.posterior(X_FEW, np.full((3, 3), np.nan), np.random.default_rng(0))
+    np.testing.assert_array_equal(silent.mean, prior.mean)
+
+
+@pytest.mark.parametrize(
+    ("q", "n_sweeps", "expected"), [(3, 10, (20, 5)), (3, 100, (47, 9)), (3, 400, (159, 9)), (70, 100, (50, 12))]
+)
+def test_a_chain_at_known_parameters_keeps_three_quarters_of_half_the_sweeps(q, n_sweeps, expected):
+    """And of few labels leaves out no more than what it needs to forget its start."""
+    assert by_hand(q=q, settings=Settings(n_sweeps=n_sweeps))._chain_length() == expected
+
+
+def test_what_a_model_says_of_itself():
+    model = by_hand(withheld=-0.05, n_graded=4)
+    assert model.spread_deviation == pytest.approx(0.125)
+    believed = model.believed_spread
+    assert believed.mean == pytest.approx(0.8 * np.exp(-0.05))
+    assert believed.deviation / believed.mean == pytest.approx(np.sqrt(0.125**2 - 0.05**2))
+    assert by_hand(spread=Spread(0.0, 0.0)).spread_deviation == 0.0
+    found = model.solution(model.prior(X_FEW), 2, 4)
+    assert (found.converged, found.n_iter) == (True, 100)
+    assert found.residual == pytest.approx(0.2)
+    told = {"spread": 0.8, "spread_deviation": 0.1, "relaxed_rows": 2, "sample_rows": 50, "graded_rows": 4}
+    assert told.items() <= found.info.items()
+    assert not replace(model, effective_sample_size=9.0).solution(model.prior(X_FEW), 0, 0).converged
+    alone = by_hand(q=1, effective_sample_size=0.0)
+    assert alone.solution(alone.prior(X_FEW), 0, 0).converged  # nothing is open
+
+
+def test_means_beyond_all_numbers_are_shortened_in_their_direction():
+    model = by_hand()
+    far = model.mean(np.array([[1e300], [1.0]]))
+    assert np.isfinite(np.exp(far)).all()
+    assert np.exp(far[:, 0]).max() > 1e100
+    np.testing.assert_allclose(far[:, 0] / far[0, 0], [1.0, 0.0, -1.0])
+    np.testing.assert_allclose(far[:, 1], [0.5, 0.0, -0.5])
+
+
+# -------------------------------------------------------------------------------------------------- what is reported
+
+
+@pytest.mark.parametrize("flips", [Flips(), Flips(0.3, 0.0), Flips(0.0, 0.2)])
+def test_a_rule_explains_the_overlap_of_two_histograms(flips):
+    """Of numbers of labels, as given and as the model makes them of these rows, wrong ones and rows without any so."""
+    rng, rule = np.random.default_rng(0), CumulativeMass(0.8)
+    X = rng.normal(size=(300, 1))
+    model = by_hand(rule, settings=Settings(noise=flips))
+    L = (rng.random((300, 3)) < 0.6).astype(float)
+    L[L.sum(axis=1) == 0, 0] = 1.0
+    L[:20] = 0.0 if flips.missed else L[:20]
+    D = rng.dirichlet(np.ones(3), 300)
+    found = report_rule(model, X, L, D)
+    made = simulate_labels(model, X, np.random.default_rng(0)).sum(axis=1)
+    if flips.any() and not flips.missed:
+        made = made[made > 0]
+    given, expected = (np.bincount(k.astype(int), minlength=4) / len(k) for k in (L.sum(axis=1), made))
+    assert found.explained == pytest.approx(np.minimum(given, expected).sum())
+    told = L.sum(axis=1) > 0
+    assert found.yes_weight == pytest.approx((D * L).sum(axis=1)[told].mean())
+    assert found.scale_from == "labels"
+    edge = replace(model, spread=Spread(12.0, 0.1))
+    assert [report_rule(edge, X, L, D, is_graded=g).scale_from for g in (False, True)] == ["edge", "labels"]
+    order = replace(model, rule=Order(), settings=Settings())
+    levels = rng.integers(0, 4, (300, 3)).astype(float)
+    report = report_rule(order, X, levels, D, is_graded=True)
+    assert (report.explained, report.scale_from, report.levels) == (None, "graded rows", True)
+    top = levels == levels.max(axis=1, keepdims=True)
+    told = levels.any(axis=1)  # a row of zeros says nothing
+    assert report.yes_weight == pytest.approx((D * top)[told].sum(axis=1).mean())
+    assert report_rule(order, X, L, D).scale_from == "prior"
+
+
+def test_unasked_labels_are_hidden_in_what_is_simulated_and_have_no_weight():
+    rng = np.random.default_rng(1)
+    X, model = rng.normal(size=(200, 1)), by_hand(CumulativeMass(0.8))
+    L = CumulativeMass(0.8).apply(softmax(model.draw(X, rng))).astype(float)
+    L[::2, 1] = np.nan
+    L[0] = np.nan
+    L[1] = 0.0
+    D = rng.dirichlet(np.ones(3), 200)
+    found = report_rule(model, X, L, D)
+    told = (L > 0).any(axis=1)
+    weight = np.where(L > 0, D, 0.0)[told].sum() / np.where(np.isnan(L), 0.0, D)[told].sum()
+    assert found.yes_weight == pytest.approx(weight)
+    assert found.explained > 0.85
+
+
+def test_errors_are_estimated_on_some_rows_in_their_order():
+    rng, q = np.random.default_rng(0), 3
+    X, D = rng.normal(size=(700, 1)), rng.dirichlet(np.ones(q), 700)
+    L = CumulativeMass().apply(D).astype(float)
+    sample = ErrorSample.of(by_hand(), X, L, D, graded=np.array([3, 8, 650]), numbers=np.arange(700) + 1000)
+    assert len(sample.numbers) == 500
+    assert (np.diff(sample.numbers) > 0).all()
+    rows = sample.numbers - 1000
+    np.testing.assert_array_equal(sample.D, D[rows])
+    np.testing.assert_array_equal(sample.counts, np.bincount(L.sum(axis=1).astype(int), minlength=4)[1:])
+    assert sample.n == 700
+    assert not sample.graded.any()
+    again = ErrorSample.of(by_hand(), X, L, D, graded=rows[:2])
+    np.testing.assert_array_equal(again.graded, np.arange(500) < 2)
+    wide = np.tile(L, (1, 70))  # 210 labels: so many entries are 95 rows, and a hundred are always looked at
+    assert len(ErrorSample.of(by_hand(q=210), X, wide, np.tile(D, (1, 70)) / 70).numbers) == 100
+    assert len(ErrorSample.of(by_hand(q=60), X, wide[:, :60], np.tile(D, (1, 20)) / 20).numbers) == 333
+
+
+def test_warnings_say_which_rows_and_how_many():
+    D = np.array([[0.8, 0.1, 0.1]] * 8)
+    L = np.tile([0.0, 1.0, 0.0], (8, 1))
+    known = KnownDegrees(np.arange(8) + 10, D)
+    with pytest.warns(LabelWarning, match=r"8 of 8 graded rows .* \(rows 10, 11, 12, 13, 14, \.\.\.\)"):
+        warn_of_contradictions(known, L, CumulativeMass())
+    with pytest.warns(LabelWarning, match=r"5 of 5 graded rows .* \(rows 10, 11, 12, 13, 14\)"):
+        warn_of_contradictions(KnownDegrees(known.rows[:5], D[:5]), L[:5], CumulativeMass())
+    report = RuleReport(CumulativeMass(), 0.9, 0.4)
+    with pytest.warns(LabelWarning, match=r"60%.*degrees are nearly equal"):
+        warn_of_denied_labels(report)
+    with pytest.warns(LabelWarning, match="a weak assumption decided it"):
+        warn_of_denied_labels(replace(report, explained=None))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_contradictions(known, CumulativeMass().apply(D).astype(float), CumulativeMass())
+        warn_of_denied_labels(replace(report, yes_weight=0.5))
+        warn_of_denied_labels(replace(report, levels=True))

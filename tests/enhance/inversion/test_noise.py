@@ -141,7 +141,7 @@ def test_shares_that_do_not_come_to_rest_are_refused():
             Inversion(noise=wrong).fit(*spoilt(Flips(), n=20)[:2])
 
 
-@pytest.mark.parametrize("flips", [Flips(0.3, 0.0), Flips(0.1, 0.1)])
+@pytest.mark.parametrize("flips", [Flips(0.3, 0.0), pytest.param(Flips(0.1, 0.1), marks=pytest.mark.exhaustive)])
 def test_missed_labels_of_nearly_equal_degrees_are_found(flips):
     """Missed marks pass for uneven degrees: the share was .24 at a spread of .36, and the answer behind uniform."""
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contone.exceptions import DataError
+from contone.exceptions import ContoneError, DataError
 from contone.tables.answers import Question
 from contone.tables.exports import read_export
 from contone.tables.reading import read_table
@@ -225,6 +225,8 @@ def test_files_of_every_form(tmp_path, pack):
         ('[{"id": 1, "data": {}, "annotations": []}]', "holds no answers: export"),
         ('[{"id": 1, "data": {}, "annotations": 3}]', "not a list"),
         (json.dumps([task(1, annotation(1, None, kind="rating"))]), "holds no answers .1 without an answer to it"),
+        (json.dumps([task(1, annotation(1, "good", kind="rating"))]), "'good': ratings are numbers"),
+        (json.dumps([task(1, annotation(1, "a\ud800"))]), r"half of a character .\\ud800"),
         ('[{"id": 1, "data": 5, "annotations": [{"result": 7}, 8]}]', "no answers"),
     ],
 )
@@ -233,6 +235,32 @@ def test_broken_files_get_a_sentence(tmp_path, content, message):
     path.write_bytes(content.encode("latin-1"))
     with pytest.raises(DataError, match=message):
         read_table(path)
+
+
+def test_whole_characters_of_two_halves_are_read():
+    answers = read_answers([task(1, annotation(1, "\U0001f600", "\\ud800"))])
+    assert answers.labels == ["\\ud800", "\U0001f600"]
+
+
+def test_items_without_a_name_are_not_those_whose_name_is_their_number():
+    assert read_answers([task(None, annotation(1, "a")), task(0, annotation(1, "b"))]).item.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("suffix", [".json", ".csv", ".txt.csv", ".json.gz"])
+def test_a_small_file_does_not_take_a_large_memory(tmp_path, monkeypatch, suffix):
+    """As many labels as rows, where the wrong column was named; and blanks that gzip makes nothing of."""
+    path, n = tmp_path / f"t{suffix}", 4000
+    labels = [f"l{i}" for i in range(n)]
+    if suffix == ".json.gz":
+        path.write_bytes(gzip.compress(b" " * 40_000_000))
+    elif suffix == ".json":
+        path.write_text(json.dumps([{"id": i, "text": "t", "label": [label]} for i, label in enumerate(labels)]))
+    else:
+        path.write_text("item,who,label\n" + "".join(f"{i},{i % 7},{label}\n" for i, label in enumerate(labels)))
+    people = {".csv": {"item": "item", "worker": "who", "labels": "label"}, ".txt.csv": {"labels": "label"}}
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "200MB")
+    with pytest.raises(ContoneError, match="does not fit into memory|is this the column of the labels"):
+        read_table(path, **people.get(suffix, {}))
 
 
 def test_other_files_are_tables(tmp_path):

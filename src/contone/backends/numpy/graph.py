@@ -22,7 +22,8 @@ class NumpyGraph:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.matrix.shape[0], self.matrix.shape[1]
+        found: tuple[int, int] = self.matrix.shape
+        return found
 
     @cached_property
     def _blocks(self) -> list[Block]:

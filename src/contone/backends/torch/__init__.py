@@ -35,10 +35,8 @@ def _refuse_overflow(A: Array, dtype: torch.dtype) -> None:
     largest = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
     if largest > bound:
         name = str(dtype).removeprefix("torch.")
-        raise InputTypeError(
-            f"X is {name}, which does not hold the {largest:.3g} of the rows that were fitted. Use float64 for both, "
-            "or features in another unit."
-        )
+        what = f"the {largest:.3g} of the rows that were fitted"
+        raise InputTypeError(f"X is {name}, which does not hold {what}. Use float64 for both.")
 
 
 class TorchBackend(Backend):

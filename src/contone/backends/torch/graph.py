@@ -29,7 +29,11 @@ class TorchGraph:
     """(n + 1,) where the entries of each row begin."""
     columns: Tensor
     values: Tensor
-    shape: tuple[int, int]
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n, self.n
 
     @cached_property
     def host(self) -> sp.csr_array:
@@ -47,11 +51,11 @@ class TorchGraph:
         return lambda V: torch.add(column * V, self.matmul(V), alpha=scale)
 
     def row_sums(self) -> Tensor:
-        return self.matmul(self.values.new_ones((self.shape[1], 1)))[:, 0]
+        return self.matmul(self.values.new_ones((self.n, 1)))[:, 0]
 
     def symmetrize(self, *, by: str) -> TorchGraph:
         """A + A^T, or the larger of a_ij and a_ji; every entry occurs once in A, so at most two meet."""
-        n = self.shape[0]
+        n = self.n
         row, column = self.entry_rows(), self.columns.to(torch.int64)
         key, order = torch.sort(torch.cat([row * n + column, column * n + row]))
         values = torch.cat([self.values, self.values])[order]
@@ -67,11 +71,11 @@ class TorchGraph:
         row, column = self.entry_rows(), self.columns.to(torch.int64)
         values = self.values * right[column] * left[row]
         kept = values != 0.0
-        return _from_sorted((row * self.shape[1] + column)[kept], values[kept], self.shape[0])
+        return _from_sorted((row * self.n + column)[kept], values[kept], self.n)
 
     def submatrix(self, chosen: Tensor) -> TorchGraph:
         m = chosen.numel()
-        place = torch.full((self.shape[0],), -1, dtype=torch.int64, device=chosen.device)
+        place = torch.full((self.n,), -1, dtype=torch.int64, device=chosen.device)
         place[chosen] = torch.arange(m, device=chosen.device)
         row, column = place[self.entry_rows()], place[self.columns.to(torch.int64)]
         kept = (row >= 0) & (column >= 0)
@@ -85,7 +89,7 @@ class TorchGraph:
         few rounds suffice on any graph, long chains included.
         """
         row, column = self.entry_rows(), self.columns.to(torch.int64)
-        points = torch.arange(self.shape[0], device=self.values.device)
+        points = torch.arange(self.n, device=self.values.device)
         while True:
             lowest = points.scatter_reduce(0, row, points[column], "amin")
             new = torch.minimum(points, lowest).scatter_reduce(0, points, lowest, "amin")
@@ -118,7 +122,7 @@ def from_rows(start: Tensor, columns: Tensor, values: Tensor) -> TorchGraph:
     """A graph from row starts (n + 1,), columns and values; indices of 32 bits while they suffice."""
     n = start.numel() - 1
     width = torch.int32 if max(values.numel(), n) < 2**31 else torch.int64
-    return TorchGraph(start.to(width), columns.to(width), values, (n, n))
+    return TorchGraph(start.to(width), columns.to(width), values, n)
 
 
 def _from_sorted(key: Tensor, values: Tensor, n: int) -> TorchGraph:

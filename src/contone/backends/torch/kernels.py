@@ -11,7 +11,7 @@ except ImportError:  # pragma: no cover - depends on the build of torch
 OLDEST = (8, 0)
 """Compute capability from which on the kernels were meant to run: Ampere, 2020."""
 SHARED_BYTES = 99 * 1024
-"""Shared memory of a program on every GPU since; read off the GPU where torch tells."""
+"""Shared memory of a program on every GPU since; read off the GPU where torch knows it."""
 
 
 def can_launch(A: Tensor) -> bool:

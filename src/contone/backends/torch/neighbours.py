@@ -51,8 +51,7 @@ def query_neighbours(X: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor
 
 def _tiles(queries: Tensor, X: Tensor) -> tuple[Tensor, ...]:
     """The queries in parts whose distances from all rows of X (n, d), and copies of them, fit into a tile."""
-    found: tuple[Tensor, ...] = torch.split(queries, max(1, _tile_bytes(X) // (4 * X.element_size() * X.shape[0])))
-    return found
+    return tuple(torch.split(queries, max(1, _tile_bytes(X) // (4 * X.element_size() * X.shape[0]))))
 
 
 def _tile_bytes(X: Tensor) -> int:

@@ -307,9 +307,11 @@ def scales_slope(
     mean = scale * graded.mean
     outer = pull.T @ (Y @ basis.T) @ M - m * M
     gradient = np.diag(outer @ T) + (pull * mean).sum(axis=0) - inverse @ (a - centre)
-    # The t distribution tells less about its scale and its centre than the normal one, by (nu + p) / (nu + p + 2).
-    share = 1.0 if math.isinf(tail) else (tail + p) / (tail + p + 2)
-    information = share * (m * ((M @ T) * (M @ T).T + (T @ M @ T) * M) + M * (mean.T @ mean))
+    # The t distribution tells less about its shape and its centre than the normal one, by (nu + p) / (nu + p + 2), and
+    # still less about its size: a row far out has a small weight.
+    MT, share = M @ T, (tail + p) / (tail + p + 2) if math.isfinite(tail) else 1.0
+    information = share * (m * (MT * MT.T + (T @ MT) * M) + M * (mean.T @ mean))
+    information -= 2 * m / (tail + p + 2) * np.outer(np.diag(MT), np.diag(MT))
     return gradient, information + inverse
 
 

@@ -116,12 +116,16 @@ def draw_coefficients(gram: np.ndarray, cross: np.ndarray, current: Parameters, 
     rng : Generator
         Source of the draw.
     """
-    precisions = ridge(len(gram), current.theta)
-    # A product in single precision, or of few rows, has no direction smaller than its rounding.
-    precisions[1:] = np.maximum(precisions[1:], 4.0 * np.finfo(gram.dtype).eps * np.trace(gram))
-    lower = np.linalg.cholesky(gram + np.diag(precisions))
+    lower = root_of(gram, ridge(len(gram), current.theta))
     noise = colour(current.covariance, rng.standard_normal(cross.shape))
     return solve_triangular(lower, solve_triangular(lower, cross, lower=True) + noise, lower=True, trans="T")
+
+
+def root_of(gram: np.ndarray, precisions: np.ndarray) -> Array:
+    """The Cholesky factor of Phi Phi^T and the precisions of the prior (p,)."""
+    # A product in single precision, or of few rows, has no direction smaller than its rounding.
+    least = 4.0 * np.finfo(gram.dtype).eps * np.trace(gram)
+    return np.linalg.cholesky(gram + np.diag(np.r_[precisions[0], np.maximum(precisions[1:], least)]))
 
 
 def ridge(p: int, theta: float) -> np.ndarray:
@@ -342,7 +346,11 @@ def _integrate(rule: IntervalRule, log_likelihood: LogLikelihood) -> tuple[np.nd
         sides = np.pad(score, 1, constant_values=-np.inf)
         matters = (score > score.max() - NEGLIGIBLE) | ((score >= sides[:-2]) & (score >= sides[2:]))
         step = np.diff(np.log(grid))
-        rough = (step > COARSEST) | ((np.abs(np.diff(score)) > SMOOTH) & (step > FINEST))
+        # Ends as likely as each other may have a peak between them: the intervals beside show it. Down a slope,
+        # which weighs less, longer steps do: about half a deviation of a normal peak, as at its top.
+        change, depth = np.pad(np.abs(np.diff(score)), 1), score.max() - np.maximum(score[:-1], score[1:])
+        steepest = np.maximum.reduce([change[:-2], change[1:-1], change[2:]])
+        rough = (step > COARSEST) | ((steepest > SMOOTH + depth / 2) & (step > FINEST))
         halved = np.flatnonzero(rough & (matters[:-1] | matters[1:]))
         if len(halved) == 0:
             return grid, score + np.log(np.gradient(np.log(grid)))

@@ -119,8 +119,8 @@ class Fit:
             return certain(mean.T)
         averages = Averages(mean, 0, 0)
         for e in like(noise, mean):  # mirrored pairs cancel the odd part of the sampling error
-            averages.add(mean + e[:, None])
-            averages.add(mean - e[:, None])
+            averages.add(mean + e[:, None], watch=False)
+            averages.add(mean - e[:, None], watch=False)
         return averages.posterior(0)
 
     def draw(self, X: Array, rng: np.random.Generator) -> Array:
@@ -171,7 +171,7 @@ class Fit:
         for k in range(n_sweeps):
             rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
             if k >= n_burn:
-                averages.add(rows.Z)
+                averages.add(rows.Z, watch=False)
         return averages.posterior(rows.n_relaxed, rows.exact_labels())
 
     def _covariance(self) -> Covariance:

@@ -195,8 +195,8 @@ class Averages:
         # Spread over the run, the last sweep among them.
         self.sampled = set(np.linspace(n_kept, 0, min(n_samples, n_kept), endpoint=False).round().astype(int).tolist())
 
-    def add(self, Z: Array) -> None:
-        """One more draw of log weights Z (q, n)."""
+    def add(self, Z: Array, *, watch: bool = True) -> None:
+        """One more draw of log weights Z (q, n); not watched where nobody will ask for `diagnostics`."""
         self.n += 1
         if self.in_numpy:
             self._add_compiled(Z)
@@ -206,8 +206,9 @@ class Averages:
             self.degrees += D
             self.logits += logit
             self.squares += logit * logit
-        rows, labels = self.watched
-        self.paths.append(to_numpy(_logit(softmax(Z[:, rows].T))[np.arange(len(rows)), labels]))
+        if watch:
+            rows, labels = self.watched
+            self.paths.append(to_numpy(_logit(softmax(Z[:, rows].T))[np.arange(len(rows)), labels]))
         if self.n in self.sampled:
             self.samples.append(softmax(Z.T.astype(np.float64) if self.in_numpy else Z.T))
 

@@ -237,7 +237,7 @@ def _draw_mean(information: Information, theta: float, rng: np.random.Generator)
     ridge[0] = 1.0 / logistic_normal.FLAT
     columns = []
     for kept in share:
-        lower = np.linalg.cholesky(kept * information.gram + np.diag(ridge))
+        lower = logistic_normal.root_of(kept * information.gram, ridge)
         columns.append(np.linalg.solve(lower.T, rng.standard_normal(p)))
     return np.stack(columns, axis=1) @ vectors.T
 

@@ -1,10 +1,7 @@
 """Pictures of a comparison: the recovered shares, single instances, and the surface of the artificial set."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,11 +11,8 @@ from contone.experiments.store import Result
 from contone.pages import svg, words
 from contone.pages.blocks import Grid, Picture, Row
 from contone.pages.figures import manifold_image, tones
-from contone.pages.svg import Chart
+from contone.pages.svg import Axes, Chart
 from contone.typing import Record
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LEFT = -0.6
 """Shares below this are drawn at the edge, as an arrow: the axis belongs to those that recover something."""

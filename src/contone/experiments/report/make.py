@@ -51,14 +51,12 @@ TERMS = {
 }
 WARNINGS_SHOWN = 5
 """At most how many different warnings of a row are listed."""
-FOOT = (
-    "Made with contone. All numbers come from the store of the runs; the page needs no network and nothing beside it."
-)
+FOOT = "Made with contone. All numbers come from the store of the runs; the page needs no network and no other file."
 
 
 @dataclass(frozen=True)
 class Report(Document):
-    """Everything that a report on experiments says: the page, and what the command line tells of it.
+    """Everything that a report on experiments says: the page, and what the command line prints of it.
 
     Attributes
     ----------
@@ -134,10 +132,8 @@ def furthest(means: dict[str, float], n_datasets: int) -> str:
     """Which row comes furthest, as a sentence."""
     best = max(means, key=means.__getitem__)
     covers = "on average it covers" if n_datasets > 1 else "it covers"
-    return (
-        f"{best} comes furthest: {covers} {words.percent(means[best])} of the way from the uniform distribution to "
-        f"{LIMIT}."
-    )
+    way = f"{words.percent(means[best])} of the way from the uniform distribution to {LIMIT}"
+    return f"{best} comes furthest: {covers} {way}."
 
 
 def _sentences(results: Results, experiment: str, shares: Grid) -> list[str]:
@@ -161,10 +157,8 @@ def _sentences(results: Results, experiment: str, shares: Grid) -> list[str]:
             f"baseline, {best}, which uses no features and covers {words.percent(baselines[best])}."
         )
     if len(datasets) < ranks.MIN_DATASETS:
-        sentences.append(
-            f"{counted} cannot show that one method is better than another in general; tests over data sets begin to "
-            f"mean something with {ranks.MIN_DATASETS}."
-        )
+        few = f"{counted} cannot show that one method is better than another in general"
+        sentences.append(f"{few}; tests over data sets begin to mean something with {ranks.MIN_DATASETS}.")
     return sentences
 
 
@@ -198,10 +192,8 @@ def summary_section(
         More words to explain.
     """
     missing = _missing(results, command, absent)
-    described = {
-        f"{m.title} {m.arrow}": f"{m.formula}; d is the truth, r the recovered degree; the mean over all instances."
-        for m in map(measures.get, REPORTED)
-    }
+    meant = "d is the truth, r the recovered degree; the mean over all instances."
+    described = {f"{m.title} {m.arrow}": f"{m.formula}; {meant}" for m in map(measures.get, REPORTED)}
     explained = {**TERMS, **(terms or {}), **described}
     blocks: list[Block] = [
         Items(tuple(sentences)),
@@ -294,12 +286,8 @@ def _settings(results: Results, experiment: str) -> Section:
         task = records[0]["cell"]["task"] if records else {}
         params = ", ".join(f"{k} = {v}" for k, v in task.get("estimator", {}).get("params", {}).items())
         warned = sorted({text for record in records for text in record["warnings"]})[:WARNINGS_SHOWN]
-        converged = all(record["solution"].get("converged", True) for record in records)
-        told = {
-            "CPU s, all sets": Cell(f"{cpu:.1f}", cpu),
-            "Seeds": seeds,
-            "Converged": "yes" if converged else "not all",
-        }
+        ended = all(record["solution"].get("converged", True) for record in records)
+        told = {"CPU s, all sets": Cell(f"{cpu:.1f}", cpu), "Seeds": seeds, "Converged": "yes" if ended else "not all"}
         reference = Cell(known.get(found[0].method, ""), note=" ".join(_distinct(warned)))
         rows.append({"Row": name, **told, "Parameters": params, "Reference": reference})
     grid = as_table("Methods and settings", rows, "whole", kinds)

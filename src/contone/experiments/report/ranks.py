@@ -1,11 +1,9 @@
 """results -> ranks and tests: groups of rows over the data sets that all of them have."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from contone import measures
 from contone.experiments.report.scores import REPORTED, short
@@ -14,10 +12,7 @@ from contone.experiments.statistics import Ranking, rank
 from contone.experiments.store import Results
 from contone.pages import svg, words
 from contone.pages.blocks import Block, Cell, Charts, Column, Fold, Grid, Heading, Row, Section, Text
-from contone.pages.svg import Chart
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from contone.pages.svg import Axes, Chart
 
 MIN_DATASETS = 5
 """Below this many data sets the test has next to no power, and a diagram would suggest that it had."""

@@ -84,12 +84,9 @@ def augmentation(*, as_printed: bool = False) -> Table:
     return _nested(Printed(PRINTED_MEASURES[q], m, PRINTED_ROWS[d], value) for q, m, d, value in cells(printed))
 
 
-def ablation(*, as_printed: bool = False) -> Table:
+def ablation() -> Table:
     """Four variants of LCdr, Chebyshev; variants stand where methods do elsewhere."""
-    printed = _table("ablation")
-    if as_printed:
-        return printed
-    return _nested(Printed(q, PRINTED_VARIANTS.get(m, m), d, value) for q, m, d, value in cells(printed))
+    return _nested(Printed(q, PRINTED_VARIANTS.get(m, m), d, v) for q, m, d, v in cells(_table("ablation")))
 
 
 def average_ranks() -> dict[str, dict[str, float]]:

@@ -21,9 +21,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 def specs() -> dict[str, Spec]:
     """The experiments that come with contone, in the order of the paper."""
     folder = files("contone.reproduction.specs")
-    return {
-        name: read_spec((folder / f"{name}.toml").read_text(encoding="utf-8"), f"the spec {name}") for name in ORDER
-    }
+    return {n: read_spec((folder / f"{n}.toml").read_text(encoding="utf-8"), f"the spec {n}") for n in ORDER}
 
 
 def sources(names: Iterable[str]) -> list[Spec]:

@@ -3,17 +3,17 @@
 `read_export` gives `Answers`, or None where a file is an ordinary table; `answers_in` the same for a table in memory.
 """
 
-import gzip
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, cast
 
 import polars as pl
 
 from contone.exceptions import DataError
+from contone.tables import formats
 from contone.tables.answers import Answers
 from contone.tables.exports import argilla, doccano, label_studio, lewidi, prodigy
 from contone.tables.exports.back import refuse_unless_returnable, write_back
@@ -21,18 +21,9 @@ from contone.tables.exports.back import refuse_unless_returnable, write_back
 __all__ = ["Answers", "answers_in", "read_export", "refuse_unless_returnable", "write_back"]
 
 
-class Tool(Protocol):
-    """What a file of this folder holds."""
-
-    def recognise(self, record: object) -> bool:
-        """Whether a record comes from this tool."""
-
-    def read(self, records: Iterable[object], question: str | None = None) -> Answers:
-        """The answers to one question."""
-
-
 SPACE = re.compile(r"[\s,]*")
-TOOLS = cast("tuple[Tool, ...]", (label_studio, argilla, prodigy, lewidi, doccano))
+TOOLS: tuple[Any, ...] = (label_studio, argilla, prodigy, lewidi, doccano)
+"""Each says whether a record comes from its tool (`recognise`), and what was answered to one question (`read`)."""
 
 
 def read_export(path: str | Path, question: str | None = None) -> Answers | None:
@@ -81,7 +72,7 @@ def _read(records: Iterator[object], question: str | None) -> Answers | None:
     tool = next((tool for tool in TOOLS if tool.recognise(first)), None)
     if tool is None:
         return None
-    return tool.read(chain([first], records), question)
+    return cast(Answers, tool.read(chain([first], records), question))
 
 
 def read_records(path: Path) -> Iterator[object]:
@@ -90,9 +81,8 @@ def read_records(path: Path) -> Iterator[object]:
     Records are decoded one after the other, so that a large file takes its own size in memory, and not that of all its
     objects.
     """
-    raw = path.read_bytes()
     try:
-        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
+        text = formats.json_content(path).decode("utf-8-sig")
     except (UnicodeDecodeError, EOFError, OSError, ValueError) as error:
         raise DataError(f"{path.name} is not UTF-8 text ({error}): export it again as JSON.") from None
     at = _skip(text, 0)

@@ -62,9 +62,7 @@ def _labels(value: object, before: str | None) -> tuple[list[str], list[float] |
         return list(ranks), [last + 1.0 - rank for rank in ranks.values()], "ranks"
     if isinstance(value, list) and all(isinstance(v, str) for v in value):
         return list(dict.fromkeys(value)), None, "marks"
-    raise DataError(
-        f"A response of this Argilla export holds {value!r:.80}: label, rating and ranking questions can be read."
-    )
+    raise DataError(f"An Argilla response holds {value!r:.80}: label, rating and ranking questions can be read.")
 
 
 def _responses(row: Mapping[str, object]) -> dict[str, list[Response]]:

@@ -22,15 +22,9 @@ TOOLS = ("Label Studio", "Argilla")
 def refuse_unless_returnable(answers: Answers | None) -> None:
     """Refuse before any work what goes back into no tool."""
     if answers is None or answers.question.tool not in TOOLS:
-        raise ArgumentError(
-            f".json goes back into {' or '.join(TOOLS)}, and this table comes from neither: write .jsonl.", "target"
-        )
+        raise ArgumentError(f".json goes back into {' or '.join(TOOLS)}; this is from neither: write .jsonl.", "target")
     if not answers.question.name:
-        raise ArgumentError(
-            "nobody has answered yet, and the model was not fitted to this tool's answers, so that the question is not "
-            "known: write .jsonl.",
-            "target",
-        )
+        raise ArgumentError("nobody has answered yet, so the question is not known: write .jsonl.", "target")
 
 
 def write_back(answers: Answers | None, D: NDArray[np.float64], path: Path) -> None:
@@ -47,7 +41,7 @@ def _prediction(
 ) -> dict[str, object]:
     """The rest of a task of Label Studio."""
     values = {
-        "rating": lambda: int(labels[0]),
+        "rating": lambda: json.loads(labels[0]),
         "taxonomy": lambda: [label.split(" / ") for label in labels],
         "ranker": lambda: {"_": labels},
     }

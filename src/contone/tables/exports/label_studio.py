@@ -5,6 +5,7 @@ A task has `id`, `data` and `annotations`; an annotation has `completed_by`, `wa
 Those marked as ground truth are no votes: they are kept as the reference.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
@@ -58,10 +59,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
     if not found and not n_counted:
         return items.finish()
     if not found:
-        raise DataError(
-            f"This Label Studio export holds no answers of the types {', '.join(TYPES)}: regions in pictures and texts"
-            " say nothing about whole items."
-        )
+        raise DataError(f"This export holds no answers ({', '.join(TYPES)}), only regions in pictures or texts.")
     name = choose_question("Label Studio", (key[0] for key in found), question)
     answers = max((collector for key, collector in found.items() if key[0] == name), key=len)
     answers.skipped = {**items.skipped, "without an answer to it": n_counted - len(answers)}
@@ -76,10 +74,7 @@ def _read_minimal(tasks: list[dict[str, object]], question: str | None) -> Answe
     values = {name: [task.get(name) for task in tasks] for name in names}
     asked = [name for name in names if any(isinstance(v, dict) and "choices" in v for v in values[name])]
     if question is None and not asked:  # one choice per task is plain text, like the data
-        raise DataError(
-            f"Which of the columns {', '.join(names)} of this Label Studio export holds the answers?"
-            " Name it as the question."
-        )
+        raise DataError(f"Which of the columns {', '.join(names)} of this export holds the answers? (--question)")
     name = question if question in names else choose_question("Label Studio", asked, question)
     found = Collector(Question("Label Studio", name))
     for task in tasks:
@@ -122,7 +117,9 @@ def _labels(value: object, kind: str) -> tuple[list[str], list[float] | None]:
     if kind == "rating" and content is None:
         return [], None
     if kind == "rating":
-        return [f"{content:g}" if isinstance(content, (int, float)) else str(content)], None
+        if not isinstance(content, (int, float)) or not math.isfinite(content):
+            raise DataError(f"A rating of this Label Studio export is {content!r:.80}: ratings are numbers.")
+        return [f"{content:g}"], None
     if kind == "ranker":
         ranked: object = next(iter(content.values()), []) if isinstance(content, dict) else content
         names = [str(name) for name in _list(ranked)]

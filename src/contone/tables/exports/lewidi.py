@@ -27,8 +27,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
         people, said = _answers(record)
         if len(people) != len(said):
             raise DataError(
-                f"Item {record.get('id')!r} of this LeWiDi file has {len(said)} annotations by {len(people)} "
-                "annotators: they must be as many."
+                f"LeWiDi item {record.get('id')!r} has {len(said)} annotations by {len(people)} annotators: one each."
             )
         for person, labels in zip(people, said, strict=True):
             found.add(item, person, labels)

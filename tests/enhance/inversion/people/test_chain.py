@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import quad
+from told import Told
 
 from contone.enhance.inversion.people import chain as module
 from contone.enhance.inversion.people.answers import VOTES
@@ -44,27 +45,6 @@ def chain():
     for _ in range(3):
         chain.sweep()
     return chain
-
-
-class Told:
-    """A generator that gives the numbers that it was told to, and keeps what it was asked."""
-
-    def __init__(self, normals=(), uniform=0.5):
-        self.normals, self.uniform, self.asked = list(normals), uniform, {}
-
-    def standard_normal(self, size=None):
-        return self.normals.pop(0) if size is None else np.array([self.normals.pop(0) for _ in range(size)])
-
-    def random(self):
-        return self.uniform
-
-    def choice(self, values, p=None):
-        self.asked["choice"] = np.asarray(values), p
-        return values[-1]
-
-    def gamma(self, shape, scale):
-        self.asked["gamma"] = shape, scale
-        return shape * scale
 
 
 def log_joint(chain, **changed):

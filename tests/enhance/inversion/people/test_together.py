@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 
 from contone.enhance.inversion.people.answers import VOTES
 from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.fit import sort_responses
 from contone.enhance.inversion.people.priors import Prior
+from contone.enhance.inversion.people.together import Together
 
 
 class Feature:
@@ -81,3 +83,50 @@ def test_small_steps_keep_the_energy_and_wild_ones_are_refused(chain, monkeypatc
             chain.together.step()
             taken[length] += bool((chain.intercept != before).any())
     assert taken == {1e-3: 30, 30.0: 0}
+
+
+class Constant:
+    """A feature that is the same at any width."""
+
+    def __init__(self, values):
+        self.values = values - values.mean(axis=1, keepdims=True)
+
+    def at(self, width):
+        return self.values
+
+
+def test_the_mass_is_the_information_of_single_items_and_of_the_prior():
+    """J_i by finite differences of the likelihood of item i alone; beyond some parameters the diagonal of it."""
+    rng = np.random.default_rng(1)
+    features = [Constant(rng.normal(size=(12, 3))) for _ in range(2)]
+    votes = rng.multinomial(6, [0.5, 0.3, 0.2], size=12).astype(float)
+    chain = Chain(sort_responses(VOTES, votes, 12), features, Prior(), rng)
+    for _ in range(3):
+        chain.sweep()
+    chain.together.step()
+    x = parameters(chain)
+    _, _, scores = chain.together.target(x)
+    noise = chain.together.noise
+
+    def log_likelihoods(x):
+        b, beta, A = x[:2], x[2:4], np.zeros((2, 2))
+        A[np.tril_indices(2)] = x[4:]
+        Z = (
+            chain.basis @ b
+            + sum(w * f.values for w, f in zip(beta, features, strict=True))
+            + noise @ (chain.basis @ A).T
+        )
+        return (votes * log_softmax(Z, axis=1)).sum(axis=1)
+
+    J = np.array([(log_likelihoods(x + e) - log_likelihoods(x - e)) / 2e-5 for e in 1e-5 * np.eye(7)]).T
+    held = np.array([1 / chain.prior.coefficient**2] * 4 + [(1 + chain.prior.shape) / chain.spread**2] * 3)
+    found = chain.together._information(scores, 7)
+    np.testing.assert_allclose(found, J.T @ J + np.diag(held), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(chain.together._information(scores, 4), found[:4, :4])
+    together = Together(chain)
+    for mass in (found, np.diag(found)):
+        together.factor = np.linalg.cholesky(mass) if mass.ndim == 2 else np.sqrt(mass)
+        whole, normal = mass if mass.ndim == 2 else np.diag(mass), rng.normal(size=7)
+        momentum = together._times(normal)
+        np.testing.assert_allclose(together._velocity(momentum), np.linalg.solve(whole, momentum))
+        assert together._kinetic(momentum) == pytest.approx(0.5 * normal @ normal)

@@ -85,7 +85,6 @@ class Chain:
         self.steps = {"tau": 0.1, "kappa": 0.2}
         self.together = Together(self)
         self.adapting = True
-        self.moved = 1.0
 
     def sweep(self) -> None:
         """Every step once."""
@@ -111,8 +110,7 @@ class Chain:
         P = self.precision()
         seed = int(self.rng.integers(2**62))
         rows = (self.Z, self.mode, self.mean, self.weight, P, self.responses, self.traits, self.free)
-        moved = self._over_items(lambda piece: draw_items(piece.start, piece.stop, seed, *rows))
-        self.moved = moved / max(int(self.free.sum()), 1)
+        for_each(lambda piece: draw_items(piece.start, piece.stop, seed, *rows), self._pieces())
         if self.r < len(P):
             self.Z -= self.Z.mean(axis=1, keepdims=True)
 
@@ -135,8 +133,11 @@ class Chain:
 
     def _over_items(self, work: Callable[[slice], float]) -> float:
         """The sum of work over pieces of the items."""
-        pieces = pieces_by_width(len(self.Z), 64 * self.Z.shape[1])
+        pieces = self._pieces()
         return float(total(work, pieces)) if pieces else 0.0
+
+    def _pieces(self) -> Sequence[slice]:
+        return pieces_by_width(len(self.Z), 64 * self.Z.shape[1])
 
     def squares(self, mean: Matrix | None = None) -> NDArray[np.float64]:
         """(n,): (z - mu)' R^-1 (z - mu)."""
@@ -187,8 +188,7 @@ class Chain:
 
     def mean_at(self, spread: float, tau: float) -> Matrix:
         """mu (n, q) at some spread and tau: a vote sees both."""
-        n, q = len(self.weight), self.basis.shape[0]
-        mean = np.tile(self.basis @ self.intercept, (n, 1)) if n else np.zeros((0, q))
+        mean = np.tile(self.basis @ self.intercept, (len(self.weight), 1))
         for beta, feature in zip(self.coefficients, self.features, strict=True):
             mean += beta * feature.at(math.hypot(spread, tau))
         return mean

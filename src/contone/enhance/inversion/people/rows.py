@@ -103,7 +103,7 @@ def find_mode(i, m, mean, w, P, responses, traits, gradient, H, room, step):
 
 @compiled
 def draw_items(start, stop, seed, Z, mode, mean, weight, P, responses, traits, free):
-    """One step for the rows of Z (n, q) from start to stop that are free; how many of them moved.
+    """One step for the rows of Z (n, q) from start to stop that are free.
 
     `mode` (n, q) holds where Newton's method starts, and then the modes; P (q, q) is the common precision.
     """
@@ -111,7 +111,6 @@ def draw_items(start, stop, seed, Z, mode, mean, weight, P, responses, traits, f
     state = np.zeros(1, np.uint64)
     H, gradient, room, step = np.empty((q, q)), np.empty(q), np.empty(q), np.empty(q)
     normal, proposed = np.empty(q + TAIL), np.empty(q)
-    n_moved = 0
     for i in range(start, stop):
         if not free[i]:
             continue
@@ -138,7 +137,5 @@ def draw_items(start, stop, seed, Z, mode, mean, weight, P, responses, traits, f
         ratio += half_square(z, mu, P, w) - half_square(proposed, mu, P, w)
         ratio += likelihood_of_item(proposed, i, responses, traits) - likelihood_of_item(z, i, responses, traits)
         if math.log(uniform(state)) < ratio:
-            n_moved += 1
             for j in range(q):
                 z[j] = proposed[j]
-    return n_moved

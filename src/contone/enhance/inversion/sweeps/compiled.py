@@ -19,7 +19,6 @@ from contone.enhance.inversion.sweeps import Bound, Move, Sums, Sweeps
 from contone.enhance.inversion.sweeps.elementary import compiled, exponentials, larger, logarithms
 from contone.enhance.inversion.sweeps.loops import (
     BOUND,
-    FAR,
     MASS,
     draw,
     draw_far,
@@ -41,6 +40,8 @@ TILE_NUMBERS = 8192
 calls per label of a tile take as long as some fifty of its rows."""
 MARGIN = {8: 1e-9, 4: 1e-5}
 """How far draws stay clear of the ends of their interval, by item size."""
+FAR = {8: 25.0, 4: 12.5}
+"""Distance from zero, in standard deviations, from which on the density in an interval is taken as exponential."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class CompiledSweeps(Sweeps):
         rows = (_marks(bound.positive), state, is_zero, highest_zero, _laid_out(mean, dtype))
         draws = (_laid_out(move.u, dtype), _laid_out(move.shift, dtype))
         roots = _laid_out(np.zeros(0) if move.root_weights is None else move.root_weights, dtype)
-        how = (self.region.number, self.region.share, MARGIN[dtype.itemsize], move.reflect)
+        how = (self.region.number, self.region.share, MARGIN[dtype.itemsize], FAR[dtype.itemsize], move.reflect)
         Z = _laid_out(Z, dtype)
         for_each(
             lambda s: _sweep_rows(Z, found, *rows, *form, *draws, roots, *how, s.start, s.stop, size), pieces_of(n)
@@ -117,11 +118,11 @@ def _form(precision: Precision) -> tuple[np.ndarray, ...]:
 @compiled
 def _sweep_rows(
     Z_in, found, positive, state, is_zero, highest_zero, mean, own, shared, matrix, along, variances, u, shift, roots,
-    kind, share, margin, reflect, start, stop, size,
+    kind, share, margin, far, reflect, start, stop, size,
 ):  # fmt: skip
     """One sweep of the rows from `start` to `stop`, `size` at a time; see `CompiledSweeps.sweep` for the arrays."""
     q, n_factors = len(Z_in), shared.shape[1]
-    by_factors, of_positive, of_negative = n_factors > 0, 1.0, 1.0
+    by_factors, of_positive, of_negative, kept = n_factors > 0, 1.0, 1.0, Z_in.dtype
     if kind == MASS:
         of_positive, of_negative = 1.0 - share, -share
     m = 0
@@ -132,10 +133,11 @@ def _sweep_rows(
             Z, R, W, lows, highs = (
                 np.empty((q, m)), np.empty((q, m)), np.empty((q, m)), np.empty((q, m)), np.empty((q, m))
             )  # fmt: skip
-            root, lower, upper, left, right, below, above = (
-                np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+            lower, upper, left, right, below, above, centre, side, fresh, drawn = (
+                np.empty(m, kept), np.empty(m, kept), np.empty(m, kept), np.empty(m, kept), np.empty(m, kept),
+                np.empty(m, kept), np.empty(m, kept), np.empty(m, kept), np.empty(m, kept), np.empty(m, kept)
             )  # fmt: skip
-            centre, side, gradient, fresh, drawn = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+            root, gradient = np.empty(m), np.empty(m)
             balance, count, lowest, highest = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
         n_special = 0
         for i in range(m):
@@ -168,14 +170,14 @@ def _sweep_rows(
             multiply(own[j], R[j], coefficients[j], rows, gradient)
             place(here, gradient, variances[j], margin, root, lower, upper, centre, left, right, side)
             draw(
-                here, variances[j], drawn, reflect, root, lower, upper, centre, left, right, side, below, above,
+                here, variances[j], drawn, reflect, far, root, lower, upper, centre, left, right, side, below, above,
                 fresh,
             )  # fmt: skip
             n_far = 0
             for i in range(m):
-                n_far += 1 if right[i] < -FAR else 0
+                n_far += 1 if right[i] < -far else 0
             if n_far > 0:
-                draw_far(variances[j], drawn, root, lower, upper, centre, left, right, side, fresh)
+                draw_far(variances[j], drawn, far, root, lower, upper, centre, left, right, side, fresh)
             follow = shared[j]
             put(
                 marked, of_positive, of_negative, found[j, a:b], fresh, here, R[j], w, balance, lowest, highest, follow,

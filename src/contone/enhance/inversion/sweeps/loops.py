@@ -9,7 +9,8 @@ operations per row beside Sigma^-1:
 - intervals are worked out for weights in place of log weights, so that two logarithms per label are all it takes.
 
 Rows go through all labels in tiles that stay in a processor's cache. Loops over a tile hold no branch and call nothing,
-so that the compiler makes vector instructions of them. All is in double precision, whatever log weights are stored in.
+so that the compiler makes vector instructions of them. Weights, their balance and residuals are in double precision;
+ends of intervals in log weights, and what is drawn between them, in the precision that log weights are stored in.
 Sums, extremes and copies are loops, too: NumPy's functions and slices that are assigned to are compiled along with
 them, messages of their errors included, which takes seconds.
 
@@ -38,8 +39,6 @@ BOUND, RELAXED, KNOWN = 0, 1, 2
 """States of rows: under their region, under the order of positive and negative labels alone, with given degrees."""
 LEAST, MOST = math.exp(-60.0), math.exp(80.0)
 """The smallest and the largest weight beside the row's largest so far."""
-FAR = 25.0
-"""Distance from zero, in standard deviations, from which on the density in an interval is taken as exponential."""
 
 # Arrays without another shape hold one number per row of a tile. `here` and `W` are log weights and weights of the
 # label in turn; the lowest positive and the highest negative weight are those of the labels before it and, ahead, after
@@ -137,7 +136,7 @@ def place(here, gradient, variance, margin, root, lower, upper, centre, left, ri
 
 
 @compiled
-def draw(here, variance, u, reflect, root, lower, upper, centre, left, right, side, below, above, fresh):
+def draw(here, variance, u, reflect, far, root, lower, upper, centre, left, right, side, below, above, fresh):
     """New log weights: draws, or reflections at the median of their interval."""
     m, scale, narrow = len(here), math.sqrt(variance), 1.0 / math.sqrt(variance)
     for i in range(m):
@@ -152,7 +151,7 @@ def draw(here, variance, u, reflect, root, lower, upper, centre, left, right, si
             other = smaller(larger(above[i] - fresh[i] + below[i], below[i]), above[i])
             drawn = below[i] + u[i] * (above[i] - below[i])
             # Probabilities with too few digits for a reflection: a draw.
-            few = right[i] < -0.5 * FAR
+            few = right[i] < -0.5 * far
             # What lies so far out that its mirror image is an end of the interval, or infinite, is drawn as well.
             fresh[i] = drawn if few | (other <= below[i]) | (other >= 1.0) else other
     else:
@@ -165,10 +164,10 @@ def draw(here, variance, u, reflect, root, lower, upper, centre, left, right, si
 
 
 @compiled
-def draw_far(variance, u, root, lower, upper, centre, left, right, side, fresh):
+def draw_far(variance, u, far, root, lower, upper, centre, left, right, side, fresh):
     """Draws that lie too far out for Phi, again: the density in their interval is taken as exponential."""
     for i in range(len(u)):
-        if right[i] < -FAR:
+        if right[i] < -far:
             covered = -math.expm1(-smaller(-right[i] * (right[i] - left[i]), 80.0))
             y = right[i] - math.log1p(-u[i] * covered) / right[i]
             z = centre[i] + math.sqrt(variance) / root[i] * (side[i] * y)
