@@ -117,8 +117,8 @@ def allowed_rules(own: IntervalRule, L: Matrix, noise: Flips = NO_FLIPS, *, is_n
         ranked = [(own, 0.5), *((rule, 0.5 * p) for rule, p in rank_rules(L))]
     else:
         # With many labels a rule takes long to try: only those that have a name are.
-        tried = ((0.9,), (1.0,)) if L.shape[1] > MANY_LABELS else (SHARES, THRESHOLDS)
-        ranked = rank_rules(L, NOTHING_KNOWN, own if is_named else None, *tried, noise=noise)
+        shares, bars = ((0.9,), (1.0,)) if L.shape[1] > MANY_LABELS else (SHARES, THRESHOLDS)
+        ranked = rank_rules(L, NOTHING_KNOWN, own if is_named else None, shares, bars, noise)
     weight = dict(ranked)
     others = [rule for rule, p in ranked if rule != own and p >= LEAST_WEIGHT][: MOST_RULES - 1]
     kept = {own: weight.get(own, 0.0), **{rule: weight[rule] for rule in others}}
