@@ -71,10 +71,9 @@ def average_over_rules(
 
     `method` is fitted under one rule, under which these rows have the posterior and the answer the expected error.
     """
-    fit = method.rule_fit_
+    fit, found = method.rule_fit_, [posterior]
     rules = allowed_rules(fit.rule, L, fit.settings.noise, is_named=method.degradation != "auto")
     level = (error.mean - _apart(posterior.mean, answer)) / max(float(second_order(posterior).mean()), 1e-300)
-    found = [posterior]
     for rule, _ in rules[1:]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -82,8 +81,7 @@ def average_over_rules(
         found.append(other.posterior_)
     weight = np.array([w for _, w in rules])
     own = np.array([max(level, 0.0) * float(second_order(each).mean()) for each in found])
-    q = L.shape[1]
-    marked = np.where(L > 0, L, 0.0)
+    q, marked = L.shape[1], np.where(L > 0, L, 0.0)
     alone = marked / np.maximum(marked.sum(axis=1, keepdims=True), 1e-300)
     simple = {"equal degrees": np.full(L.shape, 1 / q), "the labels alone": (1 - SIMPLE) * alone + SIMPLE / q}
     by_rule = np.array([_apart(p.mean, answer) for p in found])

@@ -159,7 +159,7 @@ def test_the_rule_is_chosen_through_the_noise(flips):
     """Rules differ in how many labels rows have, which errors change: "main" passed for another share or a bar."""
     L = spoilt(flips, n=300, spread=0.6)[1]
     assert rank_rules(L, shares=(0.7, 0.9), thresholds=(1.0,), noise=flips)[0][0] == CumulativeMass()
-    with pytest.raises(InputError, match="rule that is known"):
+    with pytest.raises(InputError, match="rule by name"):
         Inversion(degradation="auto", noise="auto").fit(np.zeros((300, 1)), L)
     best = flips.applied(np.tile(np.arange(6) < 3, (300, 1)), np.random.default_rng(0)).astype(float)
     best[0, 0] = np.nan

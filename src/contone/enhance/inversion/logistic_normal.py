@@ -11,8 +11,6 @@ the null vector 1. Given z, the priors
 are conjugate, and everything depends on z through the sums Phi Phi^T, Phi z and z z^T over rows only.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -60,7 +58,7 @@ class Parameters(NamedTuple):
     covariance: Array
     theta: float
 
-    def scaled(self, factor: float) -> Parameters:
+    def scaled(self, factor: float) -> "Parameters":
         """The same shape, with z spread `factor` times as wide."""
         return Parameters(self.coefficients * factor, self.covariance * factor**2, self.theta)
 
@@ -226,7 +224,7 @@ class Flips(NamedTuple):
     false: float = 0.0
 
     @classmethod
-    def of(cls, noise: float | tuple[float, float] | list[float]) -> Flips:
+    def of(cls, noise: float | tuple[float, float] | list[float]) -> "Flips":
         """What the parameter `noise` says: one share for both, or one for each."""
         if isinstance(noise, (int, float)):
             return cls(float(noise), float(noise))

@@ -155,11 +155,9 @@ def _draw_under(rule: IntervalRule, L: np.ndarray, noise: Flips = NO_FLIPS) -> A
 
 def _usual_number(L: np.ndarray, noise: Flips) -> TopK:
     """The largest degrees, as many as most rows have labels; as many as rows have in the mean, where some are wrong."""
-    if not noise.any():
-        return TopK(int(np.bincount(unasked.number_of_labels(L)).argmax()))
-    q = L.shape[1]
     positive = (np.nanmean(L) - noise.false) / (1.0 - noise.missed - noise.false)
-    return TopK(int(np.clip(np.round(q * positive), 1, max(q - 1, 1))))
+    mean = int(np.clip(np.round(L.shape[1] * positive), 1, max(L.shape[1] - 1, 1)))
+    return TopK(mean if noise.any() else int(np.bincount(unasked.number_of_labels(L)).argmax()))
 
 
 def _labelled(L: np.ndarray, known: KnownDegrees, noise: Flips = NO_FLIPS) -> tuple[np.ndarray, KnownDegrees]:
