@@ -110,6 +110,13 @@ def test_a_matrix_of_numbers_passes(dtype):
     assert HOST.check_matrix(A, "Q") is A
 
 
+def test_rows_that_are_there_are_checked_at_once_from_the_first_one():
+    A, seen = np.ones((3, 1)), []
+    assert HOST.check_later(A, lambda rows, first: seen.append((rows, first))) is A
+    assert seen == [(A, 0)]
+    assert HOST.each_block(lambda a, b: (a, b), A, A) == [(A, A)]
+
+
 # ------------------------------------------------------------------------------------------------------------- graphs
 
 

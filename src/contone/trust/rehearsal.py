@@ -234,7 +234,7 @@ def _draw_answers(fit: PeopleFit, X: Matrix, L: Matrix, n_replicates: int, rng: 
     features = [f.features(X) for f in fit.maps]
     for number in np.linspace(0, len(fit.draws) - 1, n_replicates).round().astype(int):
         draw = fit.draws[number]
-        D, labels = simulate_answers(fit, draw, draw.mean(features) + np.zeros(L.shape), L, rng)
+        D, labels = simulate_answers(fit, draw, features, L, rng)
         yield D, labels, draw
 
 

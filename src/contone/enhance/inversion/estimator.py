@@ -269,6 +269,8 @@ class Inversion(InductiveMixin, Enhancer):
         rule = rule if isinstance(rule, Answers) else _read_answers(rule, L)
         known = NOTHING_KNOWN if degrees is None else check_degrees_of_items(degrees, names, grouped.names)
         who = None if annotators is None else check_annotators(annotators, grouped.item)
+        if who is not None and isinstance(rule, Votes):
+            _warn_of_several(L)
         order = np.argsort(grouped.item, kind="stable")
         item, person = grouped.item[order], None if who is None else who.number[order]
         solution = fit_checked(self, grouped.X, L[order], names, known=known, answers=(rule, item, person))
@@ -468,6 +470,17 @@ def _read_answers(rule: Measurement | str, L: np.ndarray) -> Answers:
             LabelWarning,
         )
     return reading
+
+
+def _warn_of_several(L: np.ndarray) -> None:
+    """Say where a row of votes L (n, q) by one person chooses several labels."""
+    several = np.nansum(L, axis=1) > 1
+    if several.any():
+        warn(
+            f"{int(several.sum())} of {len(L)} rows hold several votes of one person (first: row number "
+            f'{int(several.argmax())}, from 0): each counts. If people marked all labels that hold, use "marks".',
+            LabelWarning,
+        )
 
 
 def _warn_of_little(L: np.ndarray, n_items: int) -> None:
