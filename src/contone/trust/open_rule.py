@@ -24,7 +24,7 @@ from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rules import SHARES, THRESHOLDS, Ranked, rank_rules
 from contone.measurements import IntervalRule, Order
 from contone.numerics.simplex import kl_divergence
-from contone.trust.check_result import Finding, graded
+from contone.trust.check_result import DOUBTFUL, FINE, Finding, graded
 from contone.trust.subject import SHORT
 from contone.typing import Matrix
 from contone.validation.degrees import NOTHING_KNOWN
@@ -147,7 +147,7 @@ def rule_finding(found: OverRules, own: str) -> Finding:
             f"marked labels keep {min(weights):.0%} to {max(weights):.0%} of the weight, and {found.share:.0%} of the "
             "expected error is that nobody knows which."
         )
-    verdict = graded(found.share, 0.5, np.inf)
+    verdict = DOUBTFUL if found.share > 0.5 or found.weights[own] < LEAST_WEIGHT else FINE
     return Finding("rule", "Other rules", verdict, found.share, said, found.yes_weights, "weight of marked labels")
 
 
