@@ -169,3 +169,16 @@ def test_a_file_has_the_form_of_its_suffix(tmp_path):
         assert save(REPORT, tmp_path / name).read_text(encoding="utf-8") == render(REPORT, form)
     with pytest.raises(InputError, match=r"the suffix must be one of .html, .htm, .json, .md, .tex"):
         save(REPORT, tmp_path / "a.doc")
+
+
+def test_texts_are_escaped_as_each_form_asks_and_a_per_cent_sign_stays_with_its_number():
+    hostile = Document("<b>&", "50 % of a_b", (Section("s", "<i>", (Text("<script>", code="x < y"),)),))
+    page = render(hostile, "html")
+    assert "<b>&" not in page
+    assert "<script>" not in page.split("<body")[1].split("<script")[0]
+    for text in ("&lt;b&gt;&amp;", "&lt;i&gt;", "&lt;script&gt;", "x &lt; y", "50\N{NO-BREAK SPACE}% of a_b"):
+        assert text in page
+    for form, title in (("markdown", r"\<b\>"), ("latex", r"\textless{}b\textgreater{}\&")):
+        text = render(hostile, form)
+        assert title in text
+        assert "\N{NO-BREAK SPACE}" not in text

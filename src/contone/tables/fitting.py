@@ -91,6 +91,8 @@ def named_method(method: str | Enhancer, reading: Reading | None = None) -> Enha
     It reads labels by the rule that was asked for. Where there are graded rows, one that takes no degrees is calibrated
     by them.
     """
+    if not isinstance(method, str) and (isinstance(method, type) or not hasattr(method, "fit_enhance")):
+        raise ArgumentError(f"must be the name of a method, or a method with its settings; got {method!r}.", "method")
     fresh = enhance.find(method)() if isinstance(method, str) else cast(Enhancer, clone(method))
     if reading is not None and reading.rule is not None and not read_by(fresh, reading.rule, always=True):
         raise ArgumentError(f"{type(fresh).__name__} assumes no rule: leave it out, or use inversion.", "rule")

@@ -169,13 +169,10 @@ class SparseBackend(Backend):
 
 def take_rows(A: np.ndarray, order: np.ndarray) -> Array:
     """A[order], for row numbers `order` of any shape, in pieces."""
-    pieces = machine.pieces_of(len(order))
-    if len(pieces) == 1:
-        return A[order]
     out = np.empty((*order.shape, *A.shape[1:]), dtype=A.dtype)
 
     def work(rows: slice) -> None:
         out[rows] = A[order[rows]]
 
-    machine.for_each(work, pieces)
+    machine.for_each(work, machine.pieces_of(len(order)))
     return out
