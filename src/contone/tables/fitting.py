@@ -23,9 +23,8 @@ from contone.runtime.progress import Progress
 from contone.tables.columns import Columns
 from contone.tables.reading import Problem, refuse_few_labelled
 from contone.tables.settings import Reading
-from contone.typing import EstimatorLike
+from contone.typing import EstimatorLike, Matrix
 
-Matrix = NDArray[np.float64]
 Ends = tuple[Matrix, Matrix]
 """Lower and upper ends of intervals, each (n, q)."""
 
