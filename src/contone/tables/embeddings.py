@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from contone.datasets.dataset import list_arrays, read_arrays
 from contone.exceptions import ArgumentError
 from contone.runtime.files import check_regular
 from contone.tables.settings import Reading
 from contone.tables.table import Table
+from contone.typing import Matrix
 
 
 def join(table: Table, reading: Reading, key: str | None) -> Table:
@@ -53,7 +53,7 @@ def join(table: Table, reading: Reading, key: str | None) -> Table:
     return replace(table, embedded=pl.DataFrame(E, schema=names))
 
 
-def _load(path: Path) -> tuple[NDArray[np.float64], list[str] | None]:
+def _load(path: Path) -> tuple[Matrix, list[str] | None]:
     """The array of a file, and the names of its rows where it has them."""
     try:
         check_regular(path)
