@@ -45,12 +45,16 @@ def parameters(chain):
 
 
 def test_slopes_are_derivatives(chain):
-    chain.together.step()
-    x = parameters(chain) * 1.05
-    _, slope, _ = chain.together.target(x)
-    steps = 1e-5 * np.eye(len(x))
-    expected = [(chain.together.target(x + e)[0] - chain.together.target(x - e)[0]) / 2e-5 for e in steps]
-    np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-4)
+    """Also where persons differ, so that an answer sees more than the spread of the items."""
+    for tau in (0.0, 0.9):
+        chain.tau = tau
+        chain.mean = chain.mean_at(chain.spread, tau)
+        chain.together.step()
+        x = parameters(chain) * 1.05
+        _, slope, _ = chain.together.target(x)
+        steps = 1e-5 * np.eye(len(x))
+        expected = [(chain.together.target(x + e)[0] - chain.together.target(x - e)[0]) / 2e-5 for e in steps]
+        np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_the_target_is_the_log_density_of_items_and_parameters(chain):
