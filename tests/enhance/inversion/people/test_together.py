@@ -99,7 +99,7 @@ class Constant:
         return self.values
 
 
-def test_the_mass_is_the_information_of_single_items_and_of_the_prior():
+def test_the_mass_is_the_information_of_single_items_and_of_the_prior(monkeypatch):
     """J_i by finite differences of the likelihood of item i alone; beyond some parameters the diagonal of it."""
     rng = np.random.default_rng(1)
     features = [Constant(rng.normal(size=(12, 3))) for _ in range(2)]
@@ -127,6 +127,8 @@ def test_the_mass_is_the_information_of_single_items_and_of_the_prior():
     found = chain.together._information(scores, 7)
     np.testing.assert_allclose(found, J.T @ J + np.diag(held), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(chain.together._information(scores, 4), found[:4, :4])
+    monkeypatch.setattr("contone.enhance.inversion.people.together.MOST_DENSE", 6)
+    np.testing.assert_allclose(chain.together._information(scores, 7), np.diag(found))
     together = Together(chain)
     for mass in (found, np.diag(found)):
         together.factor = np.linalg.cholesky(mass) if mass.ndim == 2 else np.sqrt(mass)
