@@ -121,6 +121,8 @@ def test_labels_meet_as_often_as_where_both_were_asked():
     few = np.array([[1, 1], [1, NAN], [1, NAN], [NAN, 0.0]])  # a rate of one, where frequencies allow one half
     found = unasked.meetings(few)
     assert found[0, 1] <= found.diagonal().min() + 1e-12
+    once = np.array([[1, 1], [1, NAN], [NAN, 1], [1, NAN], [NAN, 1.0]])  # together each time: a single one
+    np.testing.assert_allclose(unasked.meetings(once), 5 * 3.5 / 4)
 
 
 def test_rows_start_with_as_many_labels_among_unasked_ones_as_the_asked_ones_suggest():

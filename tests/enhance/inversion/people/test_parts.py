@@ -10,7 +10,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from scipy.special import expit, logit, logsumexp
-from scipy.stats import norm
+from scipy.stats import halfnorm, lognorm, norm
+from told import Told
 
 from contone import Votes
 from contone.enhance.inversion.chain import Settings
@@ -135,6 +136,18 @@ def test_a_chain_starts_from_its_prior_and_from_what_is_known():
     assert several.traits.offset.shape == (3, 3)
 
 
+def test_a_prior_is_a_mixture_of_a_log_normal_and_a_half_normal_number():
+    prior, x = LogNormal(1.3, 0.4, small=0.1), np.linspace(-6.0, 3.0, 40)
+    value = np.exp(x)
+    density = 0.9 * lognorm(0.4, scale=1.3).pdf(value) + 0.1 * halfnorm(scale=1.3).pdf(value)
+    found = [prior.log_density(float(v)) - 0.5 * math.log(2 * math.pi) for v in x]
+    np.testing.assert_allclose(found, np.log(density * value), rtol=1e-9)
+    slope = [(prior.log_density(float(v) + 1e-6) - prior.log_density(float(v) - 1e-6)) / 2e-6 for v in x]
+    np.testing.assert_allclose([prior.slope(float(v)) for v in x], slope, atol=1e-6)
+    usual = LogNormal(1.3, 0.4)
+    np.testing.assert_allclose([usual.slope(float(v)) for v in x], -(x - math.log(1.3)) / 0.16)
+
+
 def test_where_votes_leave_the_spread_open_it_is_drawn_from_its_prior_and_e_stays():
     made = Chain(responses_with(np.eye(3)[[0] * 20]), [], Prior(), np.random.default_rng(0))
     made.Z = np.random.default_rng(1).normal(size=(20, 3)) @ (np.eye(3) - 1 / 3)
@@ -144,6 +157,21 @@ def test_where_votes_leave_the_spread_open_it_is_drawn_from_its_prior_and_e_stay
     np.testing.assert_allclose(after, before)
     assert made.spread != Prior().spread.median
     assert np.trace(made.shape) == pytest.approx(2.0)
+
+
+def test_chances_of_tails_and_axes_are_numbers_whatever_the_densities():
+    """Of thousands of items, and of shapes next to singular, densities are far below what floating point holds."""
+    made = Chain(responses_with(2 * np.ones((3000, 3))), [], Prior(), np.random.default_rng(0), n_persons=2)
+    made.Z = 5.0 * np.random.default_rng(1).normal(size=(3000, 3)) @ (np.eye(3) - 1 / 3)
+    made.shape, seen = np.diag([2.0, 1e-150]), []
+    made.rng = Told()
+    made.rng.choice = lambda values, p=None: seen.append(p) or values[-1]
+    made.draw_axis()
+    made.shape = np.eye(2)
+    made.draw_tails()
+    for p in seen[:2]:
+        assert np.isfinite(p).all()
+        assert p.sum() == pytest.approx(1.0)
 
 
 def test_votes_of_all_people_are_those_of_one_in_the_middle():
