@@ -509,7 +509,8 @@ def test_the_penalty_is_the_one_that_tells_left_out_answers_best():
             losses.append(regression.find_mixture([softmax(Z)], votes)[0])
         found = regression._choose_penalty(phi, votes, np.arange(90), fold, VOTES)
         # from the strongest on, until two in a row are no better
-        stop = next(k for k in range(2, len(losses)) if min(losses[k - 1 : k + 1]) >= min(losses[: k - 1]))
+        worse = (k for k in range(2, len(losses)) if min(losses[k - 1 : k + 1]) >= min(losses[: k - 1]))
+        stop = next(worse, len(losses))
         assert losses[list(regression.PENALTIES).index(found)] == pytest.approx(min(losses[:stop]), abs=0.02)
         assert (found > 1) == (strength == 0.0)
 
@@ -519,6 +520,7 @@ def test_own_answers_do_not_tell_the_feature_of_an_item(kind, monkeypatch):
     """But by way of lambda and the mixture: with these held, another answer to an item leaves its own shares."""
     rng, held = np.random.default_rng(0), np.array([0.5, 0.3, 0.2])
     monkeypatch.setattr(regression, "_choose_penalty", lambda *_: 1.0)
+    monkeypatch.setattr(regression, "MORE_FOLDS", 5)
     monkeypatch.setattr(regression, "find_mixture", lambda *_: (0.0, held))
     X = rng.normal(size=(50, 2))
     counts = rng.multinomial(1, [0.5, 0.3, 0.2], size=50).astype(float)
@@ -528,7 +530,7 @@ def test_own_answers_do_not_tell_the_feature_of_an_item(kind, monkeypatch):
         regression.fit_regression(X, Y, np.arange(50), 5, np.random.default_rng(1), kind) for Y in (counts, other)
     )
     np.testing.assert_allclose(after[7], before[7], atol=1e-5)  # where a fit starts is not where it ends
-    assert (np.abs(after - before).max(axis=1) > 1e-4).mean() > 0.8
+    assert (np.abs(after - before).max(axis=1) > 1e-4).mean() > 0.7
     fitted, shares = regression.fit_regression(X, counts, np.arange(50), 5, np.random.default_rng(1), kind)
     assert np.abs(fitted(X) - shares).mean() < 0.1  # the same models, of all items
     mixed = regression._mixed([counts, other], held)
@@ -543,6 +545,7 @@ def test_lambda_is_chosen_on_some_answers_and_grows_with_the_root_of_how_many_th
     X, item = rng.normal(size=(30, 2)), np.repeat(np.arange(30), 3)
     counts = rng.multinomial(1, [0.5, 0.3, 0.2], size=90).astype(float)
     counts[:2] = 0.0  # no answer
+    monkeypatch.setattr(regression, "MORE_FOLDS", 3)
     for most, expected in ((1000, 0.5), (22, 1.0)):
         monkeypatch.setattr(regression, "MOST_TRIED", most)
         regression.fit_regression(X, counts, item, 5, rng)
