@@ -78,7 +78,7 @@ def share(scores: Scores, ends: Scores, row: str, dataset: str) -> float | None:
 def percent(value: float | None) -> str:
     if value is None:
         return "not run"
-    return "−∞" if math.isinf(value) else f"{100 * value:.0f} %".replace("-", "−")
+    return "−∞" if math.isinf(value) else f"{round(100 * value)} %".replace("-", "−")
 
 
 def three(value: float | None) -> str:
@@ -118,50 +118,36 @@ def title(row: str) -> str:
     return f"*{row}* (baseline)" if row in BASELINES else row.replace("_", "\\_")
 
 
-def first_table(stored: dict[str, Scores], page: str) -> str:
-    """Every row with its shares: from the results where they are complete, else as the page has them."""
-    rows = stored.get("rows", {})
+def share_table(found: Scores, ends: Scores, page: str, called: Callable[[str], str], more: tuple[str, ...]) -> str:
+    """Rows with their shares: from the results where they are complete, else as the page has them.
+
+    `called` is a row's name on the page, `more` what stands in the last columns, such as "version".
+    """
     values: dict[str, list[float | None]] = {}
     means: dict[str, float | None] = {}
-    version: dict[str, str] = {}
+    last: dict[str, list[str]] = {}
     for line in page.strip().splitlines()[2:]:
         name, shown, *cells = [part.strip() for part in line.strip("|").split("|")]
         means[name] = number(shown) if shown else None
-        values[name] = [number(text) for text in cells[: len(SETS)]]
-        version[name] = cells[len(SETS)]
-    for row, found in rows.items():
-        new = [share(rows, rows, row, dataset) for dataset in SETS]
-        is_known = title(row) in values
-        if all(v is not None for v in new) or (not is_known and any(v is not None for v in new)):
-            values[title(row)], means[title(row)] = new, mean(new)
-            version[title(row)] = next(iter(found.values()))["commit"]
-    lines = {row: [percent(v) for v in found] for row, found in values.items()}
+        values[name], last[name] = [number(text) for text in cells[: len(SETS)]], cells[len(SETS) :]
+    for row, entries in found.items():
+        new, name = [share(found, ends, row, dataset) for dataset in SETS], called(row)
+        if all(v is not None for v in new) or (name not in values and any(v is not None for v in new)):
+            values[name], means[name] = new, mean(new)
+            about = {"version": lambda e: e["commit"], "draws": lambda e: str(e["seeds"])}
+            seen = {what: sorted({about[what](e) for e in entries.values()}) for what in more}
+            last[name] = [" to ".join(dict.fromkeys((v[0], v[-1]))) for v in seen.values()]
+    lines = {row: [percent(v) for v in shares] for row, shares in values.items()}
     # Compared as printed: the page has no more digits of older rows.
-    printed = {row: [number(text) for text in found] for row, found in lines.items()}
+    printed = {row: [number(text) for text in texts] for row, texts in lines.items()}
     bold(lines, printed, [row for row in values if "(oracle)" not in row], max)
     order = sorted(values, key=lambda r: (means[r] is None, -(means[r] or 0.0)))
-    shown = ([r, percent(means[r]) if means[r] is not None else "", *lines[r], version[r]] for r in order)
-    return markdown(["Method", "mean", *SHORT, "version"], shown)
+    shown = ([r, percent(means[r]) if means[r] is not None else "", *lines[r], *last[r]] for r in order)
+    return markdown(["Method", "mean", *SHORT, *more], shown)
 
 
-def graded_table(stored: dict[str, Scores]) -> str:
-    """Shares with ten graded rows, and the fewest draws behind a row."""
-    graded, ends = stored["graded"], stored["rows"]
-    values = {row: [share(graded, ends, row, dataset) for dataset in SETS] for row in graded}
-    lines = {row: [percent(v) for v in found] for row, found in values.items()}
-    printed = {row: [number(text) for text in found] for row, found in lines.items()}
-    bold(lines, printed, list(values), max)
-    order = sorted(values, key=lambda r: (mean(values[r]) is None, -(mean(values[r]) or 0.0)))
-    shown = (
-        [
-            f"*{r}* (no features)" if r == "Temperature" else r,
-            percent(m) if (m := mean(values[r])) is not None else "",
-            *lines[r],
-            str(min(entry["seeds"] for entry in graded[r].values())),
-        ]
-        for r in order
-    )
-    return markdown(["Method", "mean", *SHORT, "draws"], shown)
+def graded_title(row: str) -> str:
+    return f"*{row}* (no features)" if row == "Temperature" else row
 
 
 def zeros_table(stored: dict[str, Scores], names: list[str]) -> str:
@@ -225,7 +211,8 @@ def main() -> None:
                 stored.setdefault(name, {}).setdefault(row, {}).update(found)
     RESULTS.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n")
     if arguments.fill:
-        text = fill(PAGE.read_text(), "rows", lambda old: first_table(stored, old))
+        rows, graded = stored.get("rows", {}), stored.get("graded", {})
+        text = fill(PAGE.read_text(), "rows", lambda old: share_table(rows, rows, old, title, ("version",)))
         zeros = [
             "Inversion",
             "Temperature",
@@ -238,7 +225,7 @@ def main() -> None:
         ]
         if all(len(stored.get("rows", {}).get(row, {})) == len(SETS) for row in zeros):
             text = fill(text, "zeros", lambda old: zeros_table(stored, zeros))
-        text = fill(text, "graded", lambda old: graded_table(stored))
+        text = fill(text, "graded", lambda old: share_table(graded, rows, old, graded_title, ("draws", "version")))
         for k in (1, 3):
             text = fill(text, f"people {k}", lambda old, k=k: people_table(stored[f"people {k}"], k))
         PAGE.write_text(text)

@@ -40,6 +40,13 @@ def test_enhance_with_persons_and_a_page(answers, run, undrawn):
     assert "w3" in Path("page.html").read_text(encoding="utf-8")
 
 
+def test_no_spreadsheet_runs_what_a_person_says_too_often(answers, run, monkeypatch):
+    told = pl.DataFrame({"annotator": ["w3"], "too_often": ["=b"]})
+    monkeypatch.setattr("contone.tables.enhancing.table_of_persons", lambda _: told)
+    assert run("enhance", *ASKED, *SHORT, "-o", "soft.csv", "--annotators", "persons.csv").exit_code == 0
+    assert pl.read_csv("persons.csv")["too_often"].to_list() == ["'=b"]
+
+
 def test_persons_need_names(answers, run):
     answers.drop("who").write_csv("unnamed.csv")
     result = run("enhance", "unnamed.csv", "--item", "item", "-l", "mood", "-o", "o.csv", "--annotators", "p.csv")

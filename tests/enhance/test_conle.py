@@ -128,3 +128,9 @@ def test_memory_grows_with_the_square_only_where_all_rows_are_one_batch():
     a_million = 1_000_000
     assert ConLE()._fit_bytes(a_million, 24, 8) < 2e9
     assert ConLE(batch_size=None)._fit_bytes(a_million, 24, 8) > 1e13
+
+
+def test_a_batch_of_more_rows_than_there_are_is_all_of_them():
+    X, L = random(8, 3).numpy(), np.eye(2)[np.arange(8) % 2]
+    answers = [short(batch_size=size, random_state=0).fit_enhance(X, L) for size in (8, 2**70)]
+    np.testing.assert_array_equal(*answers)

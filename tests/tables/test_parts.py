@@ -545,6 +545,10 @@ def test_embeddings_are_checked_where_they_lie(tmp_path):
     with pytest.raises(ArgumentError, match="must hold one table"):
         joined(E=E[0])
     clash = Table(pl.DataFrame({"embedding_1": [1, 2]}))
+    with open(tmp_path / "e.npy", "wb") as claim:  # terabytes
+        np.lib.format.write_array_header_1_0(claim, {"descr": "<f8", "fortran_order": False, "shape": (10**9, 1000)})
+    with pytest.raises(ArgumentError, match="cannot read"):
+        embeddings.join(table, Reading(embeddings=tmp_path / "e.npy"), None)
     np.save(tmp_path / "e.npy", E)
     with pytest.raises(ArgumentError, match="has a column 'embedding_1' already"):
         embeddings.join(clash, Reading(embeddings=tmp_path / "e.npy"), None)
@@ -632,3 +636,19 @@ def test_parts_are_known_by_what_they_hold(tmp_path):
 def test_progress_is_silent_by_default(capsys):
     Progress().note("x")
     assert capsys.readouterr().out == ""
+
+
+def test_what_a_compressed_file_unpacks_to_is_bounded(tmp_path, monkeypatch):
+    path = tmp_path / "labels.xml.gz"
+    path.write_bytes(gzip.compress(b"<labels>" + b" " * labels.MOST_BYTES))
+    with pytest.raises(DataError, match="holds 17 MB or more"):
+        labels.xml_labels(path)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n1," + b"x" * 1_000_000 + b"\n"))
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "5MB")
+    with pytest.raises(DataError, match="choose a smaller --chunk-rows"):
+        pieces.cut(path, None)
+    monkeypatch.setattr(text, "MOST_BYTES", 1000)
+    path.write_bytes(gzip.compress(b'"' + b"x" * 2000))
+    with pytest.raises(DataError, match="no header"):
+        pieces.cut(path, None)

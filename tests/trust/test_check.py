@@ -70,6 +70,9 @@ def test_it_prints_and_is_plain_values(checked):
     assert text.startswith(checked.decision.sentence())
     assert text.count("\n") == len(checked.findings) + len(checked.decision.actions) + len(checked.not_checked) + 1
     assert max(map(len, checked.text(width=80).splitlines())) <= 80
+    narrow = checked.text(width=50).splitlines()
+    assert max(map(len, narrow)) <= 50
+    assert not any(line.startswith(" " * 3) for line in narrow)  # no column of verdicts that half of the line goes to
     content = json.loads(json.dumps(checked.to_dict()))
     assert content["rule"] == "CumulativeMass(t=0.5)"
     assert len(content["labels"]) == 5
@@ -90,7 +93,7 @@ def test_rows_and_labels_are_named(checked):
 def test_labels_of_another_rule_are_noticed():
     X, D = drawn(spread=2.0, n=150)
     L = Threshold(0.35).apply(D).astype(float)
-    L[:, 0] = 1.0 - L[:, 1]  # and two labels that the model cannot tie together like this
+    L[:, [0, 2]] = 1.0 - L[:, [1, 3]]  # and pairs of labels that the model cannot tie together like this
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = contone.check(Inversion(**SHORT), X, L, n_replicates=10)
@@ -165,7 +168,7 @@ def test_what_cannot_be_checked_is_refused():
 
 
 def contrast(summary, L, replicates, categories):
-    return model_checks.contrast("n", "t", "Differs by {:.2f}", "share", 0.05, summary, L, replicates, categories)
+    return model_checks.contrast(L, replicates, categories, "n", "t", "Differs by {:.2f}", "share", 0.05, summary)
 
 
 def test_a_summary_of_equal_sets_has_no_distance():
@@ -218,7 +221,7 @@ def test_a_check_in_words(checked):
                     baselines={"equal": 0.25, "labels": 0.1234}, not_checked=("Not this.",))  # fmt: skip
     said = str(plain.expected_error).capitalize().replace("kl", "KL")
     assert plain.headline() == (
-        f"Under the rule “W” labels marked yes keep 75% of the weight. {said} (equal 0.25, labels 0.123)."
+        f"Under the rule “W”, labels marked yes keep 75% of the weight. {said} (equal 0.25, labels 0.123)."
     )
     full = replace(plain, explained=0.9, rule_share=0.005, method="LP").headline()
     assert full.startswith("Under the rule “W”, which explains the number of labels of 90% of rows, with LP labels")

@@ -7,7 +7,9 @@ import pytest
 
 from contone import Inversion, check
 from contone.exceptions import InputError
-from contone.trust.left_out import LeftOut, leave_out, left_out_findings, losses
+from contone.measurements import Levels, Votes
+from contone.trust.hidden_labels import N_SHUFFLED, against_other_rows
+from contone.trust.left_out import Asked, LeftOut, features_findings, leave_out, left_out_findings, losses, one_by_one
 
 QUICK = {"n_sweeps": 40, "n_burn": 15, "verbose": False}
 
@@ -48,10 +50,10 @@ def test_one_answer_of_every_item_is_left_out_and_the_others_are_fitted(grouped)
     method = Inversion(degradation="votes", **QUICK)
     if grouped:
         method.fit(X[item], Y, groups=item)
-        found = leave_out(method, X[item], Y, item)
+        found = leave_out(method, Asked(X[item], Y, item))
     else:
         method.fit(X, counts)
-        found = leave_out(method, X, counts)
+        found = leave_out(method, one_by_one(method.degradation_, X, counts))
     assert found.answers.shape == found.degrees.shape == D.shape
     assert (found.answers.sum(axis=1) == 1).all()
     left = found.baselines["counting"] * 4 - 1 / 3  # three votes and a third each
@@ -74,7 +76,7 @@ def test_votes_are_checked_by_answers_left_out_and_too_few_are_said():
     few = Inversion(degradation="votes", **QUICK).fit(X[:30], Y[::4][:30])
     assert "too few" in check(few, X[:30], Y[::4][:30]).not_checked[0]
     with pytest.raises(InputError, match="too few"):
-        leave_out(few, X[:30], Y[::4][:30])
+        leave_out(few, one_by_one(few.degradation_, X[:30], Y[::4][:30]))
 
 
 @pytest.mark.parametrize("features_tell", [True, False])
@@ -85,13 +87,51 @@ def test_one_answer_per_item_is_checked_by_items_left_out(features_tell):
     likely = (np.exp(2.0 * X) if features_tell else np.ones((300, 3))) * [1.0, 1.0, 0.3]
     Y = np.stack([rng.multinomial(1, p) for p in likely / likely.sum(axis=1, keepdims=True)]).astype(float)
     method = Inversion(degradation="votes", **QUICK).fit(X, Y)
-    left = leave_out(method, X, Y)
+    left = leave_out(method, one_by_one(method.degradation_, X, Y))
     assert len(left.answers) == 60
     assert not left.are_beside
     found = check(method, X, Y)
     assert found.verdict == "use with care"
     assert ("left-out" in found.decision.names) is not features_tell
     assert "people" in found.decision.names
+
+
+def test_counts_are_taken_apart_into_single_answers():
+    counts = np.array([[2.0, 0.0, np.nan], [0.0, 0.0, 0.0], [1.0, 3.0, 0.0]])
+    asked = one_by_one(Votes(), np.arange(3.0)[:, None], counts)
+    assert asked.item.tolist() == asked.X[:, 0].tolist() == [0, 0, 2, 2, 2, 2]
+    assert (np.nansum(asked.L, axis=1) == 1).all()
+    for i in (0, 2):
+        np.testing.assert_array_equal(asked.L[asked.item == i].sum(axis=0), counts[i])
+    levels = np.array([[1.0, 0.0], [np.nan, np.nan], [0.0, 2.0]])
+    np.testing.assert_array_equal(one_by_one(Levels(), np.zeros((3, 1)), levels).item, [0, 2])
+
+
+def test_features_are_judged_by_those_of_other_hidden_rows():
+    """Among all orders of the rows the own one is the best, or as good as any; losses are per part."""
+    rng = np.random.default_rng(0)
+    found = against_other_rows(1.0 - np.eye(30), 9.0, 30.0, rng)
+    assert (found.loss, found.without, found.p) == (0.0, 0.3, 1 / (1 + N_SHUFFLED))
+    assert found.shuffled == pytest.approx(29 / 30, abs=0.01)  # one row of a random order stays where it is, on average
+    assert against_other_rows(np.ones((30, 30)), 9.0, 30.0, rng).p == 1.0
+
+
+@pytest.mark.parametrize("kind", ["counts", "votes", "levels"])
+def test_features_of_other_items_tell_nothing_of_answers(kind):
+    X, D, item, Y = voted(n=160)
+    own, L = X[item], Y if kind == "votes" else np.round(4 * D[item] / D[item].max(axis=1, keepdims=True))
+    if kind == "counts":
+        item, own, L = np.arange(len(X)), X, np.add.reduceat(Y, np.arange(0, len(Y), 4))
+    elsewhere = own[np.random.default_rng(1).permutation(len(X))[item] * (len(own) // len(X))]
+    verdicts = []
+    for features in (own, elsewhere):
+        groups = {} if kind == "counts" else {"groups": item}
+        method = Inversion(degradation="votes" if kind == "counts" else kind, **QUICK).fit(features, L, **groups)
+        asked = Asked(features, L, item) if groups else one_by_one(method.degradation_, features, L)
+        (finding,) = features_findings(method, asked)
+        verdicts.append(finding.verdict)
+    assert verdicts == ["fine", "doubtful"]
+    assert features_findings(method, asked._replace(X=0.0 * asked.X)) == []
 
 
 def test_levels_count_from_the_lowest_one():
@@ -102,5 +142,6 @@ def test_levels_count_from_the_lowest_one():
     found = []
     for shift in (0.0, -2.0):
         method = Inversion(degradation="levels", n_sweeps=20, n_burn=5).fit(item[:, None], L + shift, groups=item)
-        found.append(leave_out(method, item[:, None].astype(float), L + shift, item).baselines["counting"])
+        asked = Asked(item[:, None].astype(float), L + shift, item)
+        found.append(leave_out(method, asked).baselines["counting"])
     np.testing.assert_allclose(found[0], found[1])

@@ -12,7 +12,7 @@ from rendered import paragraphs, tables
 from contone.pages.render import render
 from contone.trust.agreement import Agreement, agreement
 from contone.trust.page import headline, people_document
-from contone.trust.people import count_values, look_at_people, speaks_for
+from contone.trust.people import count_values, look_at_people, persons_finding, speaks_for
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -99,6 +99,15 @@ def test_items_are_ambiguous_by_the_lower_end_of_their_second_label_and_answers_
     assert people.labels[0].frequency == pytest.approx(0.5)
 
 
+def test_answers_of_people_who_hardly_follow_the_items_are_counted():
+    person = look_at_people(*answered()).persons[0]
+    idle, careful = person._replace(sharpness=(0.2, 0.1, 0.49), answers=30), person._replace(sharpness=(0.6, 0.2, 0.51))
+    for others, verdict in ((31, "fine"), (30, "fine"), (29, "doubtful")):
+        found = persons_finding([idle, careful._replace(answers=others)])
+        assert (found.name, found.verdict, found.value) == ("persons", verdict, 30 / (30 + others))
+        assert f"1 of 2 say next to nothing (sharpness below 0.5 with 95 %); {30 / (30 + others):.0%}" in found.sentence
+
+
 def page_of(**changes):
     return people_document(replace(look_at_people(*answered()), **changes), "answers.csv")
 
@@ -161,6 +170,6 @@ def test_the_page_is_whole_and_names_are_text():
     pytest.importorskip("jinja2")
     text = render(people_document(look_at_people(*answered()), HOSTILE), "html")
     assert HOSTILE not in text
-    for part in ("Who", "Ambiguous", "Doubtful", "Krippendorff", "Degrees by label"):
+    for part in ("People", "Ambiguous", "Doubtful", "Krippendorff", "Degrees by label"):
         assert part in text
     assert "name the column of the person" in render(people_document(look_at_people(*answered()[:3])), "html")

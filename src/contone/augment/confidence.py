@@ -171,9 +171,7 @@ def _common_labels(component: Array, mask: Array) -> tuple[Array, Array]:
     return place[component], common[flat, :]
 
 
-def _nearest_to_equal(
-    F: np.ndarray, equal: np.ndarray, root: np.ndarray, component: np.ndarray, common: np.ndarray
-) -> Array:
+def _nearest_to_equal(F: Array, equal: Array, root: Array, component: Array, common: Array) -> Array:
     """F (n, q) shifted within the minimisers towards `equal`; rows of component c have the labels common_c (q,)."""
     order = np.argsort(component, kind="stable")
     start = np.searchsorted(component[order], np.arange(len(common)))

@@ -60,9 +60,7 @@ class _Point(NamedTuple):
     """Half the gradient at F."""
 
 
-def minimise_on_simplices(
-    programme: Programme, start: Array, *, tol: float = 1e-12, max_iter: int = 10_000
-) -> Solution:
+def minimise_on_simplices(programme: Programme, start: Array, *, tol: float = 1e-12, max_iter: int = 10000) -> Solution:
     """Solve the programme from the feasible point `start` (m, q).
 
     Stops at gap <= tol * max(f, m / 100), so that f(F) - f* is below that for certain; the residual is the gap over

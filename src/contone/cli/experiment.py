@@ -37,9 +37,7 @@ def command() -> str:
     return " ".join(["contone", *sys.argv[1:]])
 
 
-def carry_out(
-    plan: Plan, store: Store, about: Record, how: Run, *, expected: dict[str, float] | None = None
-) -> Progress:
+def carry_out(plan: Plan, store: Store, about: Record, how: Run, expected: dict[str, float] | None = None) -> Progress:
     """Run a plan with its progress on stderr; what is finished stays in the store when it is stopped."""
     from contone.experiments.run import run
 
@@ -71,9 +69,8 @@ def print_results(report: Report, progress: Progress, store: Path, *, as_json: b
     """What came out, on stdout; what to know about it on stderr. Exit code 1 where a cell failed."""
     from contone.pages.render import as_plain
 
-    terminal.say(
-        f"{progress.done} cells computed, {progress.reused} already there, {progress.failed} failed; results in {store}"
-    )
+    done = f"{progress.done} cells computed, {progress.reused} already there, {progress.failed} failed"
+    terminal.say(f"{done}; results in {store}")
     if as_json:
         terminal.print_json(as_plain(report))
     else:
@@ -109,12 +106,12 @@ def display() -> Iterator[Callable[[Progress], None]]:
         yield _plain_lines()
         return
     with terminal.bar("starting", BarColumn(bar_width=20)) as (bar, task):
-        yield lambda progress: bar.update(
-            task,
-            completed=progress.total - progress.left,
-            total=progress.total,
-            description=terminal.clean(describe(progress)),
-        )
+
+        def tell(progress: Progress) -> None:
+            said, done = terminal.clean(describe(progress)), progress.total - progress.left
+            bar.update(task, completed=done, total=progress.total, description=said)
+
+        yield tell
 
 
 def _plain_lines(steps: int = 20) -> Callable[[Progress], None]:
@@ -158,7 +155,7 @@ def print_tables(report: Report) -> None:
         print_table(title, columns, sorted(shares.rows, key=lambda row: row.kind != "oracle"))
         console.print("* baseline: uses no features.  ° oracle: has seen the truth.  Best in bold.", markup=False)
         console.print(
-            "0 %: uniform. 100 %: the limit, what learners trained on the truth reach; a reference, no bound."
+            "0 %: uniform. 100 %: the limit, reached by learners trained on the truth: a reference, no bound."
         )
     console.print()
     for sentence in report.sentences:

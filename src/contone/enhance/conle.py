@@ -137,12 +137,10 @@ def codes(nets: Networks, X: Tensor, L: Tensor) -> tuple[Tensor, Tensor, Tensor]
     return Z, Q, networks.forward(nets["degrees"], torch.cat([Z, Q], dim=1), hidden)
 
 
-def objective(
-    nets: Networks, X: Tensor, L: Tensor, alpha: float, beta: float, temperature: float, margin: float
-) -> Tensor:
+def objective(nets: Networks, X: Tensor, L: Tensor, alpha: float, beta: float, tau: float, margin: float) -> Tensor:
     """The loss on rows X (m, d), L (m, q), a pure function of the networks."""
     Z, Q, Y = codes(nets, X, L)
-    contrasts = contrast(Z, Q, temperature) + contrast(Q, Z, temperature)
+    contrasts = contrast(Z, Q, tau) + contrast(Q, Z, tau)
     return contrasts + alpha * (L - Y).square().sum(dim=1).mean() + beta * order_loss(Y, L, margin)
 
 

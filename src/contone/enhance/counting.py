@@ -107,8 +107,14 @@ def _weight(counts: Matrix, mean: Matrix) -> float:
 
 def _loss(counts: Matrix, prior: Matrix) -> float:
     """Minus the log likelihood of counts under Dirichlet priors, (q,) or (n, q), up to a constant."""
+    return -float(log_chances(counts, prior).sum())
+
+
+def log_chances(counts: Matrix, prior: Matrix) -> Matrix:
+    """Log likelihoods (n,) of counts (n, q) under Dirichlet priors, (q,) or (n, q), up to a constant."""
     whole, total = prior.sum(axis=-1), counts.sum(axis=1)
-    return float(np.sum(gammaln(whole + total) - gammaln(whole)) - np.sum(gammaln(prior + counts) - gammaln(prior)))
+    chosen = (gammaln(prior + counts) - gammaln(prior)).sum(axis=1)
+    return np.asarray(chosen - gammaln(whole + total) + gammaln(whole))
 
 
 def _normalised(weights: Matrix) -> Matrix:

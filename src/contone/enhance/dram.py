@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi
 
-from contone.base import COUNT, NOT_NEGATIVE, Enhancer, InductiveMixin, estimator, parameter
+from contone.base import COUNT, NOT_NEGATIVE, WIDTH, Enhancer, InductiveMixin, estimator, parameter
 from contone.numerics.networks import generator
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation, unscaled
@@ -76,7 +76,7 @@ class DRAM(InductiveMixin, Enhancer):
     reference = "Lu & Jia, NeurIPS 2022"
     PRESETS: ClassVar[Presets] = {"original_code": {"standardize": False, "responsibilities": "stale"}}
     SEARCH: ClassVar[Domains] = {"penalty": [1e-5, 1e-3, 0.1], "n_components": [1, 3]}
-    n_components: int = parameter(COUNT, default=3)
+    n_components: int = parameter(WIDTH, default=3)
     penalty: float = parameter(NOT_NEGATIVE, default=1e-5)
     n_draws: int = parameter(COUNT, default=20)
     max_iter: int = parameter(COUNT, default=10)
@@ -169,9 +169,7 @@ def respond(theta: np.ndarray, phi: np.ndarray, log_draws: np.ndarray) -> Array:
     return np.exp(scores - logsumexp(scores, axis=2, keepdims=True))
 
 
-def objective(
-    theta: np.ndarray, phi: np.ndarray, sums: tuple[np.ndarray, np.ndarray], penalty: float
-) -> tuple[float, np.ndarray]:
+def objective(theta: Array, phi: Array, sums: tuple[Array, Array], penalty: float) -> tuple[float, np.ndarray]:
     """The M step's objective, to be minimised, and its gradient (p, K, 1 + q)."""
     share, logs = sums
     log_weights, alpha = mixture(theta, phi)

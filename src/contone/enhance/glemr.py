@@ -139,11 +139,8 @@ class GLEMR(Enhancer):
         """
         q = L.shape[1]
         cardinality = L.sum(axis=1).astype(int)
-        nodes = normal_nodes(q)
-        found = {
-            m: free_posterior(q, m, float(self.prior_precision), nodes, tol=self.tol, max_iter=self.max_iter)
-            for m in np.unique(cardinality).tolist()
-        }
+        solve = partial(free_posterior, nodes=normal_nodes(q), tol=self.tol, max_iter=self.max_iter)
+        found = {m: solve(q, m, float(self.prior_precision)) for m in np.unique(cardinality).tolist()}
         values = np.zeros((q + 1, 2, 2))  # by number of labels: mean, variance; of an irrelevant label, a relevant one
         for m, solution in found.items():
             values[m] = solution.value

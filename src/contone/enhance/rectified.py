@@ -89,9 +89,7 @@ def recover(W: Array, X: Array) -> Array:
     return softmax(xp.clip(xp.matmul(X, W.T), min=0.0))
 
 
-def objective_and_gradient(
-    W: np.ndarray, X: Array, F: Array, weight: float, penalty: float
-) -> tuple[float, np.ndarray]:
+def objective_and_gradient(W: Array, X: Array, F: Array, weight: float, penalty: float) -> tuple[float, np.ndarray]:
     """weight * sum_i ||f_i - softmax(ReLU(W x_i))||^2 + penalty ||W||^2 and its gradient in W (q, d), on the host.
 
     With R the answer, E = R - F and Z = X W^T, the gradient is 2 (weight G^T X + penalty W) where

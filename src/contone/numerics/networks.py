@@ -76,9 +76,7 @@ def training_bytes(sizes: Sizes, n: int, batch_size: int | None) -> float:
     return 8.0 * (8 * count_parameters(sizes) + 4 * min(n, batch_size or n) * units)
 
 
-def initial_parameters(
-    sizes: Sizes, rng: np.random.Generator, *, start: str = "normal", bias: float = 0.0
-) -> np.ndarray:
+def initial_parameters(sizes: Sizes, rng: np.random.Generator, *, start: str = "normal", bias: float = 0.0) -> Array:
     """The start of training.
 
     "normal" and "uniform" are Glorot's: weights with variance 2 / (inputs + outputs) and constant biases. "inputs" is
@@ -226,7 +224,7 @@ def batches(n: int, batch_size: int | None, rng: np.random.Generator | None, mod
     """Row numbers of each batch, in an order drawn from `rng`; in their own order without one, or in a single batch."""
     import torch
 
-    size = batch_size or n
+    size = min(batch_size or n, max(n, 1))
     order = torch.arange(n) if rng is None or size >= n else torch.from_numpy(rng.permutation(n))
     return list(torch.split(order.to(model.device), size))
 

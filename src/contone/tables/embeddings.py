@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from contone.datasets.dataset import list_arrays, read_arrays
 from contone.exceptions import ArgumentError
 from contone.runtime.files import check_regular
 from contone.tables.settings import Reading
 from contone.tables.table import Table
+from contone.typing import Matrix
 
 
 def join(table: Table, reading: Reading, key: str | None) -> Table:
@@ -52,14 +53,16 @@ def join(table: Table, reading: Reading, key: str | None) -> Table:
     return replace(table, embedded=pl.DataFrame(E, schema=names))
 
 
-def _load(path: Path) -> tuple[NDArray[np.float64], list[str] | None]:
+def _load(path: Path) -> tuple[Matrix, list[str] | None]:
     """The array of a file, and the names of its rows where it has them."""
     try:
         check_regular(path)
-        found = np.load(path, allow_pickle=False)
-        named = {"": found} if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ArgumentError(f"cannot read {path} as arrays of NumPy (without pickle).", "embeddings") from error
+        # A mapped file cannot claim more than it holds.
+        is_archive = zipfile.is_zipfile(path)
+        named = read_arrays(path, list_arrays(path)) if is_archive else {"": np.load(path, mmap_mode="r")}
+    except (OSError, ValueError, EOFError, ArithmeticError, MemoryError) as error:
+        said = str(error).partition("\n")[0]
+        raise ArgumentError(f"cannot read {path} as arrays of NumPy, without pickle ({said}).", "embeddings") from error
     ids = named.pop("ids", None)
     E = next(iter(named.values())) if len(named) == 1 else None
     if E is None or E.ndim != 2 or E.dtype.kind not in "fiu" or not np.isfinite(E).all():

@@ -1,6 +1,5 @@
 """How close an answer in a file is to the truth in another, beside the baselines."""
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,10 +15,10 @@ from contone.tables import columns, formats, labels
 from contone.tables.labels import LabelReading
 from contone.tables.reading import check_input
 from contone.tables.table import Table, refuse_missing
+from contone.tables.targets import Place
 from contone.tables.writing import ONE_COLUMN
+from contone.typing import Matrix
 from contone.validation.distributions import check_distributions
-
-Place = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def _matching_rows(first: Table, second: Table, item: str | None, truth: Place, 
     return np.array([places[key] for key in keys])
 
 
-def _numbers(table: Table, names: list[str], path: Place) -> NDArray[np.float64]:
+def _numbers(table: Table, names: list[str], path: Place) -> Matrix:
     odd = [name for name in names if name not in table.numeric]
     if odd:
         raise DataError(f"the column {odd[0]!r} of {path} must hold degrees, that is numbers.")

@@ -31,6 +31,8 @@ NO = frozenset({"0", "0.0", "-0.0", "false", "f", "no", "n", "off", "-", "nein",
 MINUS = frozenset({"-1", "-1.0"})
 MOST_WORDS = 8
 """Different entries of a column of labels that are looked at; more of them are confidences, or no labels."""
+MOST_BYTES = 1 << 24
+"""Of a list of labels, unpacked."""
 DELIMITERS = ("|", ";", ",", "/")
 
 Words = tuple[str, ...] | None
@@ -253,7 +255,10 @@ def xml_labels(path: Path) -> list[str]:
     """The label names of a MULAN XML file, plain or gzip, in its order."""
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as stream:
-            root = ElementTree.parse(stream).getroot()
+            content = stream.read(MOST_BYTES)
+        if len(content) == MOST_BYTES:
+            raise ValueError(f"it holds {shown(float(MOST_BYTES))} or more")
+        root = ElementTree.fromstring(content)
     except Exception as error:  # expat, zlib and codecs fail with errors of their own
         raise DataError(f"Cannot read {path} as a list of labels: {error}.") from error
     found = [element.get("name", "") for element in root.iter() if element.tag.rpartition("}")[2] == "label"]

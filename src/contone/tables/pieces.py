@@ -8,6 +8,7 @@ itself later (a compressed file is decompressed up to there).
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -15,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from contone.exceptions import DataError
+from contone.runtime.machine import available_bytes, shown
 from contone.runtime.progress import Progress
 from contone.tables import text
 from contone.tables.formats import PARQUET, SEPARATORS, readable, suffix_of
@@ -25,6 +27,8 @@ from contone.tables.text import ColumnKind
 
 PIECE_CELLS = 4_000_000
 """Cells of a piece by default: some 100 MB as text, numbers and working copies."""
+TEXT_BYTES = 6.0
+"""Of memory for a byte of text."""
 COMPRESSION = 4.0
 """How much smaller gzip makes a table of numbers, roughly; for estimates only."""
 
@@ -161,6 +165,8 @@ def _cut_text(path: Path, rows: int | None, reading: Reading, progress: Progress
         header = text.header_record(stream)
         names = text.column_names(header, dialect, path)
         offsets = _record_offsets(stream, len(header), rows or _rows_per_piece(len(names)))
+    if (size := TEXT_BYTES * max(b - a for a, b in pairwise(offsets))) > available_bytes():
+        raise DataError(f"{path} has parts that take {shown(size)} of memory: choose a smaller --chunk-rows.")
     starts, kinds = [0], {name: ColumnKind(pl.Null()) for name in names}
     found = Pieces(path, [0] * len(offsets), offsets, kinds, dialect)
     for _, frame in found._frames(range(len(found))):

@@ -149,9 +149,8 @@ def _started(request: Request, folder: Path) -> Job:
         blank = problem_of(source.head(), chosen, read, request.reading)
         check_answer(request.writing, blank)
         refuse_without_features(request.method, chosen)
-    progress.note(
-        f"  {source.n_rows:,} rows in {len(source)} parts; {len(read.names)} labels, {len(chosen.features)} features"
-    )
+    sizes = f"{len(read.names)} labels, {len(chosen.features)} features"
+    progress.note(f"  {source.n_rows:,} rows in {len(source)} parts; {sizes}")
     if model is not None:
         return Job(request, source, blank, model, state, plan["token"])
     first = problem_of(next(source.read([0]))[1], chosen, read, request.reading)

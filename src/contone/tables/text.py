@@ -29,6 +29,8 @@ STRAY = frozenset({"?", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "
 """Words that stand for a missing number, in lower case."""
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 BLOCK_BYTES = 1 << 24
+MOST_BYTES = 1 << 28
+"""Of a header."""
 SAMPLE_BYTES = 1 << 18
 """The beginning of a file from which its separator and decimal mark are found."""
 SHOWN = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars (|)"}
@@ -316,9 +318,11 @@ def _records(text: str, separator: str, most: int = 200) -> list[list[str]]:
 
 def header_record(stream: IO[bytes]) -> bytes:
     """The first record; a quoted name may have line ends in it."""
-    header = stream.readline()
-    while header.count(b'"') % 2 and (more := stream.readline()):
+    header = stream.readline(MOST_BYTES)
+    while header.count(b'"') % 2 and len(header) < MOST_BYTES and (more := stream.readline(MOST_BYTES)):
         header += more
+    if len(header) >= MOST_BYTES:
+        raise DataError(f"The first line holds {MOST_BYTES:,} bytes or more: it is no header.")
     return header
 
 

@@ -16,9 +16,10 @@ from contone.numerics.simplex import shared_out
 from contone.runtime.files import replacing
 from contone.tables import excel, exports, formats
 from contone.tables.columns import listed, shown
-from contone.tables.fitting import Ends, FittedProblem, Matrix
+from contone.tables.fitting import Ends, FittedProblem
 from contone.tables.reading import Problem
 from contone.tables.settings import STDOUT, Writing, WritingOptions
+from contone.typing import Matrix
 from contone.validation.distributions import check_distributions
 
 ONE_COLUMN = "degrees"
@@ -86,8 +87,7 @@ def added_columns(writing: Writing, problem: Problem, D: Matrix, ends: Ends | No
         new += [pl.Series(end[:, j]) for j in range(len(names)) for end in ends or ()]
     else:
         new = [*(_in_one(names, values, way) for values in (D, *(ends or ()))), pl.Series(entr(D).sum(axis=1))]
-    # No spreadsheet runs a text with an apostrophe in front.
-    texts = [f"'{name}" if is_text(writing.target) and name.startswith(FORMULA) else name for name in names]
+    texts = not_run(names, writing.target)
     tops = range(min(writing.top or 0, len(names)))
     new += [pl.Series([texts[j] for j in first[:, k]], dtype=pl.String) for k in tops]
     called = [*degrees, *more[problem.beside.width :]]
@@ -104,6 +104,11 @@ def rounded(D: Matrix, digits: int) -> Matrix:
     [[0.34, 0.33, 0.33]]
     """
     return np.asarray(np.round(shared_out(D, 10.0**digits) / 10.0**digits, digits))
+
+
+def not_run(names: Sequence[str], target: str) -> list[str]:
+    """Names as a target holds them: no spreadsheet runs a text with an apostrophe in front."""
+    return [f"'{name}" if is_text(target) and name.startswith(FORMULA) else name for name in names]
 
 
 def is_text(target: str) -> bool:

@@ -177,11 +177,7 @@ def _read_rows(function: str, fitted: Inversion, X: Data, Y: Data) -> Training:
 def _generator(function: str, method: EstimatorLike, n_sweeps: Any, random_state: Any) -> np.random.Generator:
     """Random numbers for a sampler of this method, if there is one."""
     if not isinstance(method, Inversion):
-        raise ArgumentError(
-            f"{function}: method must be an Inversion, whose model says which labels it expects; got "
-            f"{type(method).__name__}.",
-            "method",
-        )
+        raise ArgumentError(f"{function}: method must be an Inversion; got {type(method).__name__}.", "method")
     check_whole_numbers(function, {"n_sweeps": 4, "random_state": 0}, n_sweeps=n_sweeps, random_state=random_state)
     return np.random.default_rng(random_state)
 

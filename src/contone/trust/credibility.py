@@ -29,7 +29,7 @@ from contone.runtime.progress import reported
 from contone.trust import method_checks, model_checks
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Check, DoubtfulEntry, Finding
 from contone.trust.hidden_labels import are_given_away, feature_finding, hidden_finding, score_hidden_entries
-from contone.trust.left_out import leave_out, left_out_findings
+from contone.trust.left_out import find_in_answers, one_by_one
 from contone.trust.open_rule import OverRules, average_over_rules, gain_finding, rule_finding
 from contone.trust.rehearsal import taken
 from contone.trust.subject import Subject, find_doubtful, summarize_labels, summarize_rows
@@ -201,7 +201,7 @@ def _check_answers(subject: Subject) -> Check:
         said = f"Answers per item: {several} of {n} items have several; how far people differ about one is a prior's."
         findings.append(Finding("people", "Do people agree about an item?", UNTOLD, several / max(n, 1), said))
     try:
-        findings += left_out_findings(leave_out(method, subject.X, subject.L, seed=subject.seed))
+        findings += find_in_answers(method, one_by_one(method.degradation_, subject.X, subject.L), subject.seed)
     except InputError as why:
         not_checked.append(f"Answers left out: {why}")
     counts = np.nan_to_num(subject.L - getattr(method.degradation_, "lowest", 0.0))

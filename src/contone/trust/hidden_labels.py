@@ -43,6 +43,7 @@ LEAST_HIDDEN, LEAST_ROWS = 5, 6
 """Fewer hidden entries, or rows, than this say nothing."""
 HIDDEN_ROWS, N_SHUFFLED, N_DRAWS = 0.25, 999, 200
 """Share of the rows that is hidden to see what features tell, how often they are shuffled, and draws of labels."""
+HELP = "Do the features help?"
 CLEAR = 0.01
 """Probability of a loss as small by chance under which features are said to help."""
 
@@ -194,18 +195,24 @@ def score_features(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int = 0
     yes, no = (hidden[rows] & (L[rows] > 0)).astype(float), (hidden[rows] & ~(L[rows] > 0)).astype(float)
 
     def losses(P: np.ndarray) -> np.ndarray:
-        """Of the labels of hidden row i by the chances of hidden row j, (h, h)."""
+        """Of the labels of hidden row i by the chances of each row j of P."""
         p = np.clip(P, 1e-6, 1 - 1e-6)
         found: np.ndarray = -(yes @ np.log(p).T + no @ np.log1p(-p).T)
         return found
 
-    by_row, without = losses(told), losses(np.tile(asked_frequencies(left), (len(rows), 1)))
-    own = float(np.trace(by_row))
-    place = np.arange(len(rows))
+    without = losses(asked_frequencies(left)[None]).sum()
+    return against_other_rows(losses(told), float(without), float(hidden.sum()), rng)
+
+
+def against_other_rows(by_row: np.ndarray, without: float, size: float, rng: np.random.Generator) -> FeatureScore:
+    """The losses (h, h) of hidden rows by what the features of hidden rows say, beside those of shuffled rows.
+
+    And beside the loss without features; all in `size` parts.
+    """
+    own, place = float(np.trace(by_row)), np.arange(len(by_row))
     shuffled = np.array([by_row[place, rng.permutation(place)].sum() for _ in range(N_SHUFFLED)])
     p = (1.0 + float(np.sum(shuffled <= own))) / (1.0 + N_SHUFFLED)
-    n_entries = float(hidden.sum())
-    return FeatureScore(own / n_entries, float(np.trace(without)) / n_entries, float(shuffled.mean()) / n_entries, p)
+    return FeatureScore(own / size, without / size, float(shuffled.mean()) / size, p)
 
 
 def log_losses(labels: np.ndarray, told: np.ndarray) -> np.ndarray:
@@ -251,7 +258,7 @@ def hidden_finding(found: HiddenEntries, who: str) -> Finding:
 
 def feature_finding(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int) -> Finding:
     """Do the features help?"""
-    title, found = "Do the features help?", None
+    found = None
     if not model.features:
         why = "they are not used (features=False)"
     elif not np.ptp(X, axis=0).any():
@@ -259,12 +266,17 @@ def feature_finding(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int) -
     else:
         why, found = "too few rows to hide some", score_features(model, X, L, seed)
     if found is None:
-        return Finding("features", title, UNTOLD, 1.0, f"Features: whether they help was not tried: {why}.")
+        return Finding("features", HELP, UNTOLD, 1.0, f"Features: whether they help was not tried: {why}.")
+    return say_features(found, "labels of hidden rows", "entry")
+
+
+def say_features(found: FeatureScore, what: str, unit: str) -> Finding:
+    """Whether features helped to tell what was hidden, in units that the loss is per."""
     helps = found.p <= CLEAR and found.loss < found.without
     said = (
-        f"Features: labels of hidden rows are told with a log loss of {found.loss:.3f} per entry with features, "
+        f"Features: {what} are told with a log loss of {found.loss:.3f} per {unit} with features, "
         f"{found.without:.3f} without, {found.shuffled:.3f} with the features of other rows (p = {found.p:.3f}): "
         f"{'they help' if helps else 'they tell nothing that could be seen'}."
     )
     shown = {"with features": found.loss, "without": found.without, "features of other rows": found.shuffled}
-    return Finding("features", title, FINE if helps else DOUBTFUL, found.p, said, shown, "log loss per entry")
+    return Finding("features", HELP, FINE if helps else DOUBTFUL, found.p, said, shown, f"log loss per {unit}")

@@ -17,9 +17,10 @@ from sklearn.base import clone
 from contone.enhance import counting
 from contone.enhance.inversion import Inversion
 from contone.exceptions import InputError
-from contone.measurements import Answers, Votes
+from contone.measurements import Votes
 from contone.trust.agreement import mean_over_pairs
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding, graded
+from contone.trust.hidden_labels import HIDDEN_ROWS, against_other_rows, say_features
 from contone.typing import Matrix
 
 LEAST_LEFT_OUT, N_BINS = 10, 8
@@ -37,88 +38,119 @@ class LeftOut(NamedTuple):
     """Whether other answers to the same items are known."""
 
 
-def leave_out(
-    method: Inversion,
-    X: Matrix,
-    L: Matrix,
-    item: np.ndarray | None = None,
-    person: np.ndarray | None = None,
-    seed: int = 0,
-) -> LeftOut:
-    """Leave out answers L (n, q), one of each item that has two, and fit the others.
+class Asked(NamedTuple):
+    """Features (n, d) and answers (n, q), one per row, with the number of its item and of the person, where known."""
 
-    With `item` (n,) a row is an answer, by `person` (n,) where that is known; else a row holds the votes for an item.
-    """
-    rng, rule = np.random.default_rng(seed), method.degradation_
-    assert isinstance(rule, Answers)
-    is_vote, lowest = isinstance(rule, Votes), getattr(rule, "lowest", 0.0)
-    fresh = clone(method).set_params(degradation=method.degradation_, n_samples=0, verbose=False)
-    if item is None:
-        given, left = rule.count_answers(L), L.copy()
-        places = np.flatnonzero(given >= 2)
-        if len(places) >= LEAST_LEFT_OUT:
-            votes = np.nan_to_num(L[places])
-            up_to = rng.random((len(votes), 1)) * votes.sum(axis=1, keepdims=True)
-            answers = np.eye(L.shape[1])[(votes.cumsum(axis=1) > up_to).argmax(axis=1)]
-            left[places] -= answers
-        else:
-            single = np.flatnonzero(given == 1)
-            places = np.sort(rng.permutation(single)[: len(single) // 5])
-            answers, left[places] = L[places], np.nan
-        total, fit = np.nan_to_num(left - lowest), {"X": X, "Y": left}
+    X: Matrix
+    L: Matrix
+    item: np.ndarray
+    person: np.ndarray | None = None
+
+
+def one_by_one(rule: object, X: Matrix, L: Matrix) -> Asked:
+    """The answers in rows L (n, q) that hold all votes for an item, or the marks or levels of one person."""
+    if not isinstance(rule, Votes):
+        row = np.flatnonzero(~np.isnan(L).all(axis=1))
+        return Asked(X[row], L[row], row)
+    votes = np.nan_to_num(L).astype(int)
+    row, label = (np.repeat(at, votes[votes > 0]) for at in np.nonzero(votes))
+    return Asked(X[row], np.where(np.isnan(L[row]), np.nan, np.eye(L.shape[1])[label]), row)
+
+
+def leave_out(method: Inversion, asked: Asked, seed: int = 0) -> LeftOut:
+    """Leave out one answer of each item that has two, or those to a fifth of the items, and fit the others."""
+    rng, is_vote, (_, L, item, _) = np.random.default_rng(seed), isinstance(method.degradation_, Votes), asked
+    often, order = np.bincount(item)[item], rng.permutation(len(L))
+    out = order[np.unique(item[order], return_index=True)[1]]
+    out = np.sort(out[often[out] >= 2])
+    if not (are_beside := len(out) >= LEAST_LEFT_OUT):
+        single = np.flatnonzero(often == 1)
+        out = np.sort(rng.permutation(single)[: len(single) // 5])
+    if len(out) < LEAST_LEFT_OUT:
+        raise InputError(f"only {len(out)} answers could be left out: too few.")
+    kept = np.delete(np.arange(len(L)), out)
+    fresh = _fit_some(method, asked, kept)
+    if are_beside:
+        place = {name: k for k, name in enumerate(fresh.groups_)}
+        D = np.asarray(fresh.label_distributions_)[[place[i] for i in item[out]]]
     else:
-        order = rng.permutation(len(L))
-        _, first = np.unique(item[order], return_index=True)
-        out = order[first]
-        out = np.sort(out[np.bincount(item)[item[out]] >= 2])
-        kept = np.delete(np.arange(len(L)), out)
-        order_of = {name: k for k, name in enumerate(dict.fromkeys(item[kept].tolist()))}  # as the answer has them
-        place_of = np.vectorize(order_of.get, otypes=[int])
-        total = np.zeros((len(order_of), L.shape[1]))
-        np.add.at(total, place_of(item[kept]), np.nan_to_num(L[kept] - lowest))
-        answers, places = L[out], place_of(item[out])
-        fit = {"X": X[kept], "Y": L[kept], "groups": item[kept]}
-        fit |= {} if person is None else {"annotators": person[kept]}
-    if len(answers) < LEAST_LEFT_OUT:
-        raise InputError(f"only {len(answers)} answers could be left out: too few.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        D = np.asarray(fresh.fit_enhance(**fit))
+        D = np.asarray(fresh.predict(asked.X[out]))
+    total = np.zeros((item.max() + 1, L.shape[1]))
+    np.add.at(total, item[kept], np.nan_to_num(L[kept] - getattr(method.degradation_, "lowest", 0.0)))
     others = {"equal degrees": np.full(total.shape, 1.0 / L.shape[1]), "counting": counting.shares(total)}
     others |= {"Dirichlet-multinomial": counting.dirichlet_multinomial(total)} if is_vote else {}
-    beside = bool(total[places].any())
-    return LeftOut(answers, D[places], {name: A[places] for name, A in others.items()}, is_vote, beside)
+    return LeftOut(L[out], D, {name: A[item[out]] for name, A in others.items()}, is_vote, are_beside)
+
+
+def _fit_some(method: Inversion, asked: Asked, kept: np.ndarray) -> Inversion:
+    """A copy of the method that is fitted to some of the answers."""
+    X, L, item, person = (None if A is None else A[kept] for A in asked)
+    fresh: Inversion = clone(method).set_params(degradation=method.degradation_, n_samples=0, verbose=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fresh.fit(X, L, groups=item, annotators=person)
 
 
 def losses(L: Matrix, D: Matrix, *, are_votes: bool) -> Matrix:
-    """The loss of each answer L (k, q), given degrees D (k, q); NaN where an answer puts no labels in an order."""
+    """The loss of each answer L (k, q), given degrees D (k, q) or (q,); NaN where it puts no labels in an order."""
     P = np.maximum(np.where(np.isnan(L), 0.0, D), 1e-9)
     if are_votes:
         return np.asarray(-np.log((np.nan_to_num(L) * P).sum(axis=1) / P.sum(axis=1)))
     return mean_over_pairs(L, P, lambda a, b: -np.log(a / (a + b)), axis=1)[0]
 
 
-def left_out_findings(found: LeftOut) -> list[Finding]:
-    """Is the answer better than counting, and do predicted shares come true?"""
+def _compare(found: LeftOut) -> tuple[float, dict[str, float], float, float]:
+    """The loss of the answer, those of the baselines, the mean difference to the best one, and its standard error."""
     own = losses(found.answers, found.degrees, are_votes=found.are_votes)
     others = {n: losses(found.answers, A, are_votes=found.are_votes) for n, A in found.baselines.items()}
     means = {name: float(np.nanmean(each)) for name, each in others.items()}
-    best = min(means, key=lambda name: means[name])
-    value, gap = float(np.nanmean(own)), own - others[best]
+    gap = own - others[min(means, key=lambda name: means[name])]
     error = float(np.nanstd(gap) / np.sqrt(max(np.isfinite(gap).sum(), 1)))
-    verdict = FINE if np.nanmean(gap) <= 2 * error else DOUBTFUL if value <= means["equal degrees"] else OFF
-    if verdict == FINE and (
-        value >= means["equal degrees"] - error or (not found.are_beside and np.nanmean(gap) > -error)
-    ):
+    return float(np.nanmean(own)), means, float(np.nanmean(gap)), error
+
+
+def left_out_findings(found: LeftOut) -> list[Finding]:
+    """Is the answer better than counting, and do predicted shares come true?"""
+    value, means, gap, error = _compare(found)
+    verdict = FINE if gap <= 2 * error else DOUBTFUL if value <= means["equal degrees"] else OFF
+    if verdict == FINE and (value >= means["equal degrees"] - error or (not found.are_beside and gap > -error)):
         verdict = UNTOLD
     beside = ", ".join(f"{name} {mean:.3f}" for name, mean in means.items())
     said = (
-        f"Answers left out: {len(own)} of them, one per item, are predicted with a log loss of {value:.3f} ({beside}; "
-        f"difference to the best of these {float(np.nanmean(gap)):+.3f} ± {error:.3f})."
+        f"Answers left out: {len(found.answers)} of them, one per item, are predicted with a log loss of {value:.3f} "
+        f"({beside}; difference to the best of these {gap:+.3f} ± {error:.3f})."
     )
     title, shown = "Answers that were left out", {"the model": value, **means}
     first = Finding("left-out", title, verdict, value, said, shown, "log loss per answer")
     return [first, *([_share_finding(found)] if found.are_votes else [])]
+
+
+def find_in_answers(method: Inversion, asked: Asked, seed: int = 0) -> list[Finding]:
+    """What answers that were left out say; where that is no more than counting does, whether features help."""
+    found = leave_out(method, asked, seed)
+    findings, (_, _, gap, error) = left_out_findings(found), _compare(found)
+    return findings if gap <= -2 * error else [*findings, *features_findings(method, asked, seed)]
+
+
+def features_findings(method: Inversion, asked: Asked, seed: int = 0) -> list[Finding]:
+    """Do the features help to tell the answers about whole items? Nothing is said without any, or of too few items.
+
+    Answers that were left out do not show it where others about the same item are known. The null is that of
+    `contone.trust.hidden_labels.score_features`: what features say of other hidden items.
+    """
+    rng, is_vote, (X, L, item, _) = np.random.default_rng(seed), isinstance(method.degradation_, Votes), asked
+    known, first = np.unique(item, return_index=True)
+    hidden = np.sort(rng.permutation(len(known))[: round(HIDDEN_ROWS * len(known))])
+    if not method.features or not np.ptp(X, axis=0).any() or len(hidden) < LEAST_LEFT_OUT:
+        return []
+    out = np.isin(item, known[hidden])
+    told = np.asarray(_fit_some(method, asked, ~out).predict(X[first[hidden]]))
+    usual = counting.shares(np.nansum(L[~out] - getattr(method.degradation_, "lowest", 0.0), axis=0)[None])
+    by_answer = [np.nan_to_num(losses(L[out], d, are_votes=is_vote)) for d in (*told, *usual)]
+    by_item = np.zeros((len(hidden), len(by_answer)))
+    np.add.at(by_item, np.searchsorted(known[hidden], item[out]), np.transpose(by_answer))
+    found = against_other_rows(by_item[:, :-1], float(by_item[:, -1].sum()), float(out.sum()), rng)
+    return [say_features(found, "answers to hidden items", "answer")]
 
 
 def _share_finding(found: LeftOut) -> Finding:

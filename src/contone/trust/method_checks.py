@@ -68,7 +68,5 @@ def solver_finding(method: Enhancer) -> Finding:
     solution, name = method.solution_, type(method).__name__
     ended = f", not converged; {method.when_short}" if not solution.converged else ""
     said = f"The solver: {name} stopped after {solution.n_iter} iterations{ended or ', converged'}."
-    allowed = method.get_params(deep=False).get("max_iter")
-    counts = {"taken": solution.n_iter} | ({"allowed": allowed} if isinstance(allowed, int) else {})
     verdict = FINE if solution.converged else DOUBTFUL
-    return Finding("solver", "The solver", verdict, float(solution.n_iter), said, counts, "iterations")
+    return Finding("solver", "The solver", verdict, float(solution.n_iter), said)

@@ -17,6 +17,7 @@ bin is therefore three standard errors over rows as clusters, and not less than 
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.special import logit, ndtr, ndtri
@@ -32,7 +33,7 @@ from contone.numerics.simplex import kl_divergence
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding, graded
 from contone.trust.rehearsal import cardinality_shares, draw_labels
 from contone.trust.subject import SHORT, SHOWN, Subject
-from contone.typing import Function, Matrix
+from contone.typing import Matrix
 
 ENOUGH_DRAWS = 20
 """Independent draws that a typical degree should rest on."""
@@ -94,11 +95,11 @@ def predictive_findings(
 ) -> list[Finding]:
     """Numbers of labels per row, how often each label is marked, and which go together."""
     share, found, (first, second) = "share of the rows", list[Finding](), chosen_pairs(L)
-    how: tuple[str, str, str, str, float, Function]
+    beside = partial(contrast, L, replicates)
     if counts_matter:
         said = "Numbers of labels per row: the model's differ from yours by {:.0%} of the rows"
-        how = "cardinality", "Labels per row", said, share, 0.05, cardinality_shares
-        numbers = contrast(*how, L, replicates, [str(k) for k in range(L.shape[1] + 1)])
+        each = list(map(str, range(L.shape[1] + 1)))
+        numbers = beside(each, "cardinality", "Labels per row", said, share, 0.05, cardinality_shares)
         there = np.flatnonzero(cardinality_shares(L))
         made = np.mean([cardinality_shares(R) for R in replicates], axis=0)
         absent = len(L) * (1.0 - made[there[0] : there[-1] + 1].sum())
@@ -107,24 +108,23 @@ def predictive_findings(
             numbers = replace(numbers, verdict=OFF if numbers.verdict == OFF else DOUBTFUL, sentence=said)
         found.append(numbers)
     said = "Frequencies of the labels: the model's differ from yours by {:.1%} of the rows in the mean"
-    how = "frequency", "Label frequencies", said, share, 0.02, frequencies
-    found.append(contrast(*how, L, replicates, names, 2 / L.shape[1]))
+    found.append(beside(names, "frequency", "Label frequencies", said, share, 0.02, frequencies, 2 / L.shape[1]))
     said = "Labels together: correlations of pairs of labels differ by {:.2f} in the mean"
-    how = "co-occurrence", "Labels together", said, "correlation", 0.05, lambda M: correlations(M, first, second)
-    named = [f"{names[a]} & {names[b]}" for a, b in zip(first, second, strict=True)]
-    return [*found, contrast(*how, L, replicates, named, 2 / max(len(first), 1))]
+    named, scale = [f"{names[a]} & {names[b]}" for a, b in zip(first, second, strict=True)], 2 / max(len(first), 1)
+    of_pairs = partial(correlations, first=first, second=second)
+    return [*found, beside(named, "co-occurrence", "Labels together", said, "correlation", 0.05, of_pairs, scale)]
 
 
 def contrast(
+    L: np.ndarray,
+    replicates: np.ndarray,
+    categories: Sequence[str],
     name: str,
     title: str,
     said: str,
     axis: str,
     small: float,
     summary: Callable[[np.ndarray], np.ndarray],
-    L: np.ndarray,
-    replicates: np.ndarray,
-    categories: Sequence[str],
     scale: float = 1.0,
 ) -> Finding:
     """A summary (k,) of the labels between those of the replicates, with a name for each of its k numbers.
@@ -256,15 +256,10 @@ def lattice_finding(method: Inversion) -> list[Finding]:
     votes = find_votes(sample.D[sample.graded])
     if votes is None:
         return []
-    said = f"Graded rows: their degrees are shares of {votes} votes"
+    verdict, how = FINE, f"intervals are those of shares of {method.resolution}"
     if method.resolution is None:
-        said += (
-            "; intervals and the expected error are those of degrees without such steps, and too narrow for shares: "
-            f"use resolution={votes} (or the number of people who voted) to have them for shares."
-        )
-    else:
-        said += f", and intervals are those of shares of {method.resolution}."
-    verdict = DOUBTFUL if method.resolution is None else FINE
+        verdict, how = DOUBTFUL, f"intervals and the expected error are too narrow for that: use resolution={votes}"
+    said = f"Graded rows: their degrees are shares of {votes} votes; {how}."
     return [Finding("lattice", "Degrees in steps", verdict, float(votes), said)]
 
 

@@ -62,9 +62,9 @@ def people_document(people: People, source: str = "The answers") -> Page:
         "labels": _labels(people.labels),
     }
     return Page(
-        f"Who, what: {words.clip(source, 60)}",
+        f"People and their answers: {words.clip(source, 60)}",
         f"{source}: {words.count(people.n_answers, 'answer')} about {words.count(people.n_items, 'item')}{by}.",
-        _sections(summary="In short", who="Who", what="What", labels="Degrees by label"),
+        _sections(summary="In short", who="People", what="Items and answers", labels="Degrees by label"),
         f"{_made_by()} Intervals hold 90 % of what is possible given the answers; no truth was used.",
         "people",
         shown,
@@ -86,16 +86,11 @@ def _made_by() -> str:
 
 def headline(people: People) -> str:
     """Agreement, persons and doubtful answers in one sentence each."""
-    said = []
-    alpha = people.agreement
+    alpha, said = people.agreement, ["No item has two different answers to compare: agreement cannot be measured."]
     if alpha is not None and math.isfinite(alpha.alpha):
         level = "well" if alpha.lower >= 0.8 else "tolerably" if alpha.alpha >= 0.667 else "little"
-        said.append(
-            f"People agree {level}: Krippendorff's alpha is {alpha.alpha:.2f} ({alpha.lower:.2f} to {alpha.upper:.2f}; "
-            "1 is full agreement, 0 is chance)."
-        )
-    else:
-        said.append("No item has two different answers to compare: agreement cannot be measured.")
+        ends = f"({alpha.lower:.2f} to {alpha.upper:.2f}; 1 is full agreement, 0 is chance)"
+        said = [f"People agree {level}: Krippendorff's alpha is {alpha.alpha:.2f} {ends}."]
     if people.persons:
         first, last = people.persons[0], people.persons[-1]
         said.append(f"An answer by {first.name} says {first.bits[0]:.2f} bits, one by {last.name} {last.bits[0]:.2f}.")

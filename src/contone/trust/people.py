@@ -23,12 +23,14 @@ from contone.enhance.inversion import Inversion
 from contone.exceptions import InputError
 from contone.measurements.base import Answers
 from contone.trust.agreement import Agreement, agreement, mean_over_pairs
-from contone.trust.check_result import Finding, LabelSummary
-from contone.trust.left_out import leave_out, left_out_findings
+from contone.trust.check_result import Finding, LabelSummary, graded
+from contone.trust.left_out import Asked, find_in_answers
 from contone.trust.subject import SHOWN, summarize_labels
 from contone.trust.verdict import Decision, decide
 from contone.typing import Data, Matrix
 
+IDLE = 0.5
+"""Sharpness below which, with 95 %, a person hardly follows the items; that of a typical person is 1."""
 LEAST_ANSWERS = 10
 """Fewest answers of a person for which drift is reported."""
 
@@ -128,7 +130,9 @@ def look_at_people(
     if X is not None and isinstance(method.degradation_, Answers):
         person = None if annotators is None else np.unique(who, return_inverse=True)[1]
         with suppress(InputError):  # too few answers to leave one out
-            findings = left_out_findings(leave_out(method, np.asarray(to_numpy(X)), L, item, person))
+            findings = find_in_answers(method, Asked(np.asarray(to_numpy(X)), L, item, person))
+    persons = _persons(method, who, share) if annotators is not None else ()
+    findings += [persons_finding(persons)] if persons else []
     totals = np.zeros(D.shape)
     np.add.at(totals, item, np.nan_to_num(L))
     unsure = [i for i in np.argsort(-second, kind="stable")[:SHOWN] if second[i] > 0.5 / len(names)]
@@ -138,7 +142,7 @@ def look_at_people(
         len(items),
         summarize_labels(names, L, D, lower, upper),
         agreement(totals if is_vote else count_values(L, item), "nominal" if is_vote else "ordinal"),
-        _persons(method, who, share) if annotators is not None else (),
+        persons,
         tuple(ItemAnswer(items[i], told(totals[i], "count"), None, float(second[i]), degrees(i)) for i in unsure),
         tuple(ItemAnswer(items[item[k]], told(L[k]), who[k], float(share[k]), degrees(item[k])) for k in against),
         tuple(findings),
@@ -148,6 +152,19 @@ def look_at_people(
 def speaks_for(L: Matrix, D: Matrix) -> Matrix:
     """How far degrees D (n, q) speak for answers L (n, q); NaN where an answer puts no labels in an order."""
     return mean_over_pairs(L, D, lambda a, b: a / np.maximum(a + b, 1e-300), axis=1)[0]
+
+
+def persons_finding(persons: Sequence[Person]) -> Finding:
+    """How many of the answers are by people who hardly follow what others say, whatever their sharpness may be?
+
+    Such answers weigh next to nothing. Where they are more than half, a minority says what is usual, and nothing in the
+    answers tells that it is right.
+    """
+    idle = [person for person in persons if person.sharpness[2] < IDLE]
+    share = sum(person.answers for person in idle) / max(sum(person.answers for person in persons), 1)
+    who = f"{len(idle)} of {len(persons)} say next to nothing (sharpness below {IDLE:g} with 95 %)"
+    said = f"People: {who}; {share:.0%} of the answers are theirs."
+    return Finding("persons", "Do people take care?", graded(share, 0.5, np.inf), share, said)
 
 
 def count_values(L: Matrix, item: np.ndarray) -> Matrix:

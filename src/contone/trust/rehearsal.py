@@ -146,10 +146,7 @@ class Rehearsal:
         least = {"n_replicates": 1, "max_rows": 2, "random_state": 0}
         check_whole_numbers("Rehearsal", least, n_replicates=n_replicates, max_rows=max_rows, random_state=random_state)
         if not isinstance(model, Inversion | None):
-            raise ArgumentError(
-                f"Rehearsal: model must be an Inversion, whose model generates data; got {type(model).__name__}.",
-                "model",
-            )
+            raise ArgumentError(f"Rehearsal: model must be an Inversion; got {type(model).__name__}.", "model")
         fitted = clone(model) if model is not None else Inversion()
         X_checked, L_checked, border = check_training(fitted, X, Y)
         n = L_checked.shape[0]
@@ -237,7 +234,7 @@ def _draw_answers(fit: PeopleFit, X: Matrix, L: Matrix, n_replicates: int, rng: 
     features = [f.features(X) for f in fit.maps]
     for number in np.linspace(0, len(fit.draws) - 1, n_replicates).round().astype(int):
         draw = fit.draws[number]
-        D, labels = simulate_answers(fit, draw, draw.mean(features) + np.zeros(L.shape), L, rng)
+        D, labels = simulate_answers(fit, draw, features, L, rng)
         yield D, labels, draw
 
 
@@ -264,9 +261,8 @@ def _reasons_to_doubt(misfit: float, chance: float, relaxed: float) -> tuple[str
     found = []
     if misfit > max(MISFIT, chance):
         found.append(
-            f"The model does not make labels like these: the numbers of labels per row differ from the rehearsed ones "
-            f"by {misfit:.0%} (total variation). What a rehearsal says may not hold; try another rule, "
-            'e.g. model=Inversion(degradation="auto").'
+            f"The model does not make labels like these: {misfit:.0%} of the rows have other numbers of labels. What a "
+            'rehearsal says may not hold; try another rule, e.g. model=Inversion(degradation="auto").'
         )
     if relaxed > RELAXED:
         found.append(

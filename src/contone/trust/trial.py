@@ -125,11 +125,8 @@ def named_methods(methods: Any) -> dict[str, Enhancer]:
     if isinstance(methods, Mapping):
         return {str(name): _named(given, str(name))[1] for name, given in methods.items()}
     if not isinstance(methods, Sequence) or not methods:
-        raise ArgumentError(
-            "methods must be a list of at least one name, class or instance, or a dictionary of them; got "
-            f"{methods!r}.",
-            "methods",
-        )
+        said = "methods must be a list of at least one name, class or instance, or a dictionary of them"
+        raise ArgumentError(f"{said}; got {methods!r}.", "methods")
     built = [_named(given) for given in methods]
     plain = [name for name, _ in built]
     found: dict[str, Enhancer] = {}

@@ -11,7 +11,7 @@ from array_api_compat import is_dask_array
 
 from contone.backends import get_backend
 from contone.exceptions import LabelError, ShapeError
-from contone.typing import Data
+from contone.typing import Array, Data
 from contone.validation.containers import as_frame, check_column_names, first_row, read_numbers
 
 DEGREE_TOLERANCE = 1e-3
@@ -82,9 +82,7 @@ def _check_values(values: np.ndarray, rows: np.ndarray, names: Sequence[str], ex
     return KnownDegrees(rows[order], (values / total[:, None])[order])
 
 
-def _open_degrees(
-    degrees: Data, names: Sequence[str], rows: Sequence[Hashable], whose: str
-) -> tuple[np.ndarray, np.ndarray]:
+def _open_degrees(degrees: Data, names: Sequence[str], rows: Sequence[Hashable], whose: str) -> tuple[Array, Array]:
     """Values (m, q) in the order of the labels, and the number (m,) of each among the rows, as `whose` names them."""
     n = len(rows)
     if is_dask_array(degrees):

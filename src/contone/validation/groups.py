@@ -64,13 +64,9 @@ class Annotators(NamedTuple):
 
 def check_annotators(annotators: Data, item: np.ndarray) -> Annotators:
     """The persons that `annotators` (n,) names, one entry per row about an item (n,); None or NaN is somebody else."""
-    named = _read_names(annotators, len(item), "annotators", "person")
-    number: dict[Hashable, int] = {}
-    who = [
-        number.setdefault(("nobody", row) if name is None or name != name else name, len(number) + 1)
-        for row, name in enumerate(named)
-    ]
-    person = np.array(who, dtype=np.int64)
+    given, number = _read_names(annotators, len(item), "annotators", "person"), dict[Hashable, int]()
+    named = [("nobody", row) if name is None or name != name else name for row, name in enumerate(given)]
+    person = np.array([number.setdefault(name, len(number) + 1) for name in named], dtype=np.int64)
     twice = len(item) - len(np.unique(np.stack([item, person]), axis=1).T)
     if twice:
         warn(

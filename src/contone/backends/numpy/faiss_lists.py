@@ -4,7 +4,7 @@ k-means in two levels cuts a sample into lists of about 200 rows (`train`), and 
 are nearest to it (`Lists.visit`), without a look at all centres.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import faiss
@@ -44,10 +44,6 @@ def one_thread() -> None:
 def alone(work: Callable[..., Result], *arguments: Any) -> Result:
     """work(*arguments) for many small steps, between which threads would only wait for each other."""
     return next(side_by_side(lambda _: work(*arguments), [None], one_thread))
-
-
-def pieces(m: int, size: int) -> Iterator[slice]:
-    return (slice(start, min(start + size, m)) for start in range(0, m, size))
 
 
 def single(A: np.ndarray, centre: np.ndarray) -> np.ndarray:

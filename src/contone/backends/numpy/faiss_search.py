@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import faiss
 import numpy as np
+from sklearn.utils import gen_batches
 
 from contone.backends.numpy import faiss_lists as lists
 from contone.backends.numpy import take_rows
@@ -144,7 +145,7 @@ class _Index:
         def work(rows: slice) -> None:
             indices[rows], distances[rows] = self._nearest(asked[rows], k, None if itself is None else itself[rows])
 
-        list(side_by_side(work, lists.pieces(len(asked), lists.BLOCK_ROWS), lists.one_thread))
+        list(side_by_side(work, gen_batches(len(asked), lists.BLOCK_ROWS), lists.one_thread))
         return indices, distances
 
     def _nearest(self, asked: np.ndarray, k: int, itself: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -163,7 +164,7 @@ class _Index:
         # A few more than k: float32 may order near ties wrongly, float64 decides among them.
         points, wanted = lists.single(asked, self._centre), min(k + (itself is not None) + 5, self.n)
         parts = side_by_side(
-            lambda rows: self._brute_force(points[rows], wanted), lists.pieces(len(asked), 50), lists.one_thread
+            lambda rows: self._brute_force(points[rows], wanted), gen_batches(len(asked), 50), lists.one_thread
         )
         return lists.measured(asked, self.X, np.concatenate(list(parts)), k, itself)[1][:, -1]
 

@@ -5,8 +5,6 @@ NumPy and with torch, on every device. Many are drawn on the device by torch's o
 same answer there, but another one than on the host, from the same distribution.
 """
 
-from typing import Protocol
-
 import numpy as np
 import torch
 
@@ -14,18 +12,10 @@ FEW = 2**17
 """Up to this many numbers per draw the host is as good as a GPU: about half a millisecond, and 1 MB to send."""
 
 
-class Source(Protocol):
-    """What draws on the host: NumPy's Generator, or anything that looks like it."""
-
-    def random(self, size: int | tuple[int, ...]) -> np.ndarray: ...
-    def standard_normal(self, size: int | tuple[int, ...]) -> np.ndarray: ...
-    def integers(self, low: int, high: int) -> int: ...
-
-
 class TensorDraws:
     """Draws like those of `host`, as tensors of the kind of `model`; on a GPU large ones come from the device."""
 
-    def __init__(self, host: Source, model: torch.Tensor) -> None:
+    def __init__(self, host: np.random.Generator, model: torch.Tensor) -> None:
         self._host, self._model = host, model
         self._own: torch.Generator | None = None
 

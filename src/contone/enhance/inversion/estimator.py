@@ -269,6 +269,8 @@ class Inversion(InductiveMixin, Enhancer):
         rule = rule if isinstance(rule, Answers) else _read_answers(rule, L)
         known = NOTHING_KNOWN if degrees is None else check_degrees_of_items(degrees, names, grouped.names)
         who = None if annotators is None else check_annotators(annotators, grouped.item)
+        if who is not None and isinstance(rule, Votes):
+            _warn_of_several(L)
         order = np.argsort(grouped.item, kind="stable")
         item, person = grouped.item[order], None if who is None else who.number[order]
         solution = fit_checked(self, grouped.X, L[order], names, known=known, answers=(rule, item, person))
@@ -287,7 +289,7 @@ class Inversion(InductiveMixin, Enhancer):
     ) -> Solution:
         """X has one row per row of L; or one per item: `answers` say what they are, of which item and by whom."""
         settings, rng = self._settings(), make_generator(self.random_state)
-        settings.check(takes_numbers=self.takes_levels())
+        settings.check(takes_numbers=self.takes_levels(), rule_is_open=isinstance(self._measurement(), str))
         in_memory, sample, among = get_backend(X).in_memory, None, known
         X_some, L_some = X, L
         if not in_memory:  # a sample in memory; the posterior is lazy where that is not all
@@ -295,7 +297,7 @@ class Inversion(InductiveMixin, Enhancer):
             sample = choose_rows(L.shape[0], self.max_rows, np.random.default_rng(seed), known.rows)
             (X_some, L_some), among = blocks.take_rows(X, L, sample), known.among(sample)
         labels = to_numpy(L_some)
-        rule, item, person = answers or (choose_rule(self._measurement(), labels, among), None, None)
+        rule, item, person = answers or (choose_rule(self._measurement(), labels, among, settings.noise), None, None)
         rule = rule.suited_to(labels)
         if item is None:
             warn_of_silent_rows(L_some, rule, among.rows, settings.noise)
@@ -468,6 +470,17 @@ def _read_answers(rule: Measurement | str, L: np.ndarray) -> Answers:
             LabelWarning,
         )
     return reading
+
+
+def _warn_of_several(L: np.ndarray) -> None:
+    """Say where a row of votes L (n, q) by one person chooses several labels."""
+    several = np.nansum(L, axis=1) > 1
+    if several.any():
+        warn(
+            f"{int(several.sum())} of {len(L)} rows hold several votes of one person (first: row number "
+            f'{int(several.argmax())}, from 0): each counts. If people marked all labels that hold, use "marks".',
+            LabelWarning,
+        )
 
 
 def _warn_of_little(L: np.ndarray, n_items: int) -> None:

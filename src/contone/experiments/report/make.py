@@ -192,10 +192,8 @@ def summary_section(
         More words to explain.
     """
     missing = _missing(results, command, absent)
-    described = {
-        f"{m.title} {m.arrow}": f"{m.formula}; d is the truth, r the recovered degree; the mean over all instances."
-        for m in map(measures.get, REPORTED)
-    }
+    meant = "d is the truth, r the recovered degree; the mean over all instances."
+    described = {f"{m.title} {m.arrow}": f"{m.formula}; {meant}" for m in map(measures.get, REPORTED)}
     explained = {**TERMS, **(terms or {}), **described}
     blocks: list[Block] = [
         Items(tuple(sentences)),

@@ -154,14 +154,10 @@ def ablation(_: Results) -> Found:
     """The ablation table against the main table and against its own text."""
     table, main = paper.ablation()["chebyshev"], paper.recovery()["chebyshev"]["LCdr"]
     full = table["LF+LC"]
-    found = [
-        ("full model differs from the main table", d, v, main[d]) for d, v in full.items() if not _same(v, main[d])
-    ]
-    found += [
-        (f"{variant} is better than the full model", d, v, full[d])
-        for _, variant, d, v in paper.cells({"chebyshev": table})
-        if v < full[d] - SAME_PRINT
-    ]
+    off, better = "full model differs from the main table", "is better than the full model"
+    found = [(off, d, v, main[d]) for d, v in full.items() if not _same(v, main[d])]
+    ahead = (c for c in paper.cells({"chebyshev": table}) if c.value < full[c.dataset] - SAME_PRINT)
+    found += [(f"{c.method} {better}", c.dataset, c.value, full[c.dataset]) for c in ahead]
     second, first = sorted(table[variant]["flickr"] for variant in table)[-2:]
     found.append(("X+L is far from all others", "flickr", first, second))
     rows: list[Record] = [dict(zip(("what", "dataset", "ablation", "other"), one, strict=True)) for one in found]
@@ -187,13 +183,10 @@ def tie(_: Results) -> Found:
     for measure, greater in paper.GREATER_IS_BETTER.items():
         ranking = statistics.rank(paper.recovery()[measure], "LCdr", greater_is_better=greater)
         tests = {m: test.p_value for m, test in ranking.wilcoxon.items()}
-        compared = (
-            ("rank", ranking.average_ranks, paper.average_ranks(), 0.0051),
-            ("p", tests, paper.wilcoxon(), 5e-7),
-        )
+        pairs = (("rank", ranking.average_ranks, paper.average_ranks(), 0.0051), ("p", tests, paper.wilcoxon(), 5e-7))
         rows += [
             {"what": what, "measure": measure, "method": m, "printed": value, "computed": computed[m]}
-            for what, computed, printed, tolerance in compared
+            for what, computed, printed, tolerance in pairs
             for m, value in printed[measure].items()
             if abs(computed[m] - value) > tolerance
         ]

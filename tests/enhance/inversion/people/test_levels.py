@@ -11,13 +11,13 @@ from scipy.stats import invwishart
 from contone.enhance.inversion.people.answers import LEVELS, Responses, Traits
 from contone.enhance.inversion.people.levels import (
     add_terms_of_levels,
-    chances_of_marks,
     log_chance_by_anybody,
     log_chance_of_level,
     log_chance_of_levels,
     mean_levels,
 )
 from contone.enhance.inversion.people.levels_chain import LevelsChain
+from contone.enhance.inversion.people.likelihood import MARK
 from contone.enhance.inversion.people.priors import LevelsPrior, LogNormal
 from contone.enhance.inversion.people.rows import draw_items
 from contone.enhance.inversion.people.traits import bits_of
@@ -181,8 +181,8 @@ def _chances(z, w):
 def test_means_and_chances_are_sums_over_levels_and_people():
     z = np.array([0.3, -1.0])
     level, marked = np.empty(2), np.empty(2)
-    mean_levels(z, PEOPLE, level)
-    chances_of_marks(z, PEOPLE, marked)
+    mean_levels(z, PEOPLE, PEOPLE.worth[0], level)
+    mean_levels(z, PEOPLE, MARK, marked)
     both = np.mean([_chances(z, 0), _chances(z, 1)], axis=0)
     assert level == pytest.approx(both @ WORTH, rel=1e-12)
     assert marked == pytest.approx(1 - both[:, 0], rel=1e-12)

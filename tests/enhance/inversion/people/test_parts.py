@@ -247,7 +247,7 @@ def test_mean_shares_of_two_labels_are_those_that_were_given(spread):
     found = expit((mu[:, :1] - mu[:, 1:]) + math.sqrt(2) * spread * x) @ weight / weight.sum()
     np.testing.assert_allclose(found, M[:, 0], atol=2e-3 if spread in SPREADS else 6e-3)
     np.testing.assert_allclose(np.exp(matched.told), M)
-    np.testing.assert_allclose(NODES**2 @ WEIGHTS, 1.0)
+    np.testing.assert_allclose(np.square(NODES) @ WEIGHTS, sum(WEIGHTS))
     low, high = SPREADS[5], SPREADS[6]
     between = matched.at(math.exp(0.25 * math.log(low) + 0.75 * math.log(high)))
     np.testing.assert_allclose(between, 0.25 * matched.at(low) + 0.75 * matched.at(high), atol=1e-9)
@@ -298,9 +298,9 @@ def bare_fit(rule, kind):
 
 def test_simulated_answers_are_those_of_the_model():
     fit, rng, n = bare_fit(Votes(), VOTES), np.random.default_rng(0), 20_000
-    mean = np.tile([0.5, 0.0, -0.5], (n, 1))
-    D, votes = simulate_answers(fit, fit.draws[0], mean, np.tile([1.0, 2, 0], (n, 1)), rng)
-    Z = mean + rng.normal(size=(n, 3)) / np.sqrt([1.0, 4.0, 0.25]) / np.sqrt(rng.chisquare(6, (n, 1)) / 6)
+    draw = fit.draws[0]._replace(intercept=np.array([0.5, 0.0, -0.5]))
+    D, votes = simulate_answers(fit, draw, [], np.tile([1.0, 2, 0], (n, 1)), rng)
+    Z = draw.intercept + rng.normal(size=(n, 3)) / np.sqrt([1.0, 4.0, 0.25]) / np.sqrt(rng.chisquare(6, (n, 1)) / 6)
     expected = np.mean([softmax(a * Z + b) for a, b in zip(PEOPLE.sharpness, PEOPLE.offset, strict=True)], axis=0)
     np.testing.assert_allclose(D.mean(axis=0), expected.mean(axis=0), atol=0.01)
     np.testing.assert_allclose(D.std(axis=0), expected.std(axis=0), atol=0.01)
@@ -310,7 +310,7 @@ def test_simulated_answers_are_those_of_the_model():
     people = PEOPLE._replace(cuts=np.array([[0.0, 1.0], [0.0, 3.0]]), worth=np.array([[0.0, 1, 2]]))
     fit = bare_fit(rule, LEVELS)
     given = np.tile([0.0, NAN, 2.0], (n, 1))
-    _, levels = simulate_answers(fit, fit.draws[0]._replace(people=people), mean, given, rng)
+    _, levels = simulate_answers(fit, draw._replace(people=people), [], given, rng)
     assert np.isnan(levels[:, 1]).all()
     above = np.mean([expit(a * Z[:, 0] + b - cuts[:, None]).mean(axis=1) for a, b, cuts in
                      zip(people.sharpness, people.offset[:, 0], people.cuts, strict=True)], axis=0)  # fmt: skip
@@ -571,7 +571,7 @@ def test_where_a_chain_has_passed_is_its_mean_and_covariance():
     made = Chain(responses_with(np.ones((6, 3)), [0, 3, 6]), [MatchedShares(np.full((2, 3), 1 / 3))], Prior(),
                  np.random.default_rng(0))  # fmt: skip
     made.spread, made.intercept, made.shape = 0.5, np.array([0.3, -0.1]), np.array([[1.5, 0.2], [0.2, 0.5]])
-    passed = fits.Passed.of(made)
-    np.testing.assert_allclose(passed.mean, [made.basis @ [0.3, -0.1], [1.0, 1.0, 1.0]])
-    np.testing.assert_allclose(passed.covariance, 0.25 * made.basis @ made.shape @ made.basis.T)
-    assert (passed.spread, passed.tau, passed.tail) == (0.5, 0.0, made.prior.tails[made.tail])
+    spread, tau, tail, mean, covariance = fits.parameters_of(made)
+    np.testing.assert_allclose(mean, [made.basis @ [0.3, -0.1], [1.0, 1.0, 1.0]])
+    np.testing.assert_allclose(covariance, 0.25 * made.basis @ made.shape @ made.basis.T)
+    assert (spread, tau, tail) == (0.5, 0.0, made.prior.tails[made.tail])

@@ -230,6 +230,10 @@ def test_odd_answers_are_counted_in_sentences():
         method.fit(X[item], rows, groups=item, annotators=item % 3)
     with pytest.warns(LabelWarning, match="one person only"):
         method.fit(X, rows, groups=np.arange(60), annotators=["a"] * 60)
+    rows[4] = [1, 0, 1]
+    with pytest.warns(LabelWarning, match='1 of 60 rows hold several votes .* .first: row number 4, .* use "marks"'):
+        method.fit(X[item][::-1], rows, groups=item[::-1], annotators=np.arange(60))
+    rows[4] = [0, 1, 0]
     with pytest.raises(LabelError, match="no answer about any item"):
         method.fit(X, 0 * Y, groups=np.arange(60))
     with pytest.warns(LabelWarning, match="Nobody answered 1 of 30 items .first: item number 0"):

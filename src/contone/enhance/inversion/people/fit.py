@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,13 @@ from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.people.answers import LEVELS, VOTES, Features, Matrix, Responses, is_on_gpu
+from contone.enhance.inversion.people.blend import Blend, votes_of
 from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.levels_chain import LevelsChain
-from contone.enhance.inversion.people.model import Draw, FeatureMap, PeopleFit, sort_responses
+from contone.enhance.inversion.people.model import Draw, PeopleFit, sort_responses
 from contone.enhance.inversion.people.new_rows import answers, even_normals
 from contone.enhance.inversion.people.priors import LevelsPrior, LogNormal, Prior
-from contone.enhance.inversion.people.regression import fit_regression, matched
+from contone.enhance.inversion.people.regression import Regression, fit_regression, matched
 from contone.enhance.inversion.people.traits import Watch
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.exceptions import LabelError, LabelWarning
@@ -46,6 +47,8 @@ CHAIN_ITEMS, CHAIN_ITEMS_PER_LABEL = 5000, 200
 apart; the others are answered with these draws. Five thousand say the spread to 2 %, which changes KL by 1e-4."""
 JUDGED_ITEMS = 500
 """Items whose draws are kept to say how far the answer may be off."""
+BLENDED_ITEMS, BLENDED_POINTS = 2000, 64
+"""Items that say how many are of other kinds (`blend`), and points that they are weighed at."""
 
 
 def fit_people(
@@ -120,7 +123,7 @@ def _of_items(responses: Responses, items: np.ndarray) -> Responses:
 
 def _regress(
     rule: Answers, X: Array, responses: Responses, settings: Settings, rng: np.random.Generator
-) -> tuple[list[Matrix], tuple[FeatureMap, ...]]:
+) -> tuple[list[Matrix], tuple[Regression, ...]]:
     """What features say of the answers: cross-fitted shares or chances (m, q) of items, and what makes them."""
     about = np.repeat(np.arange(X.shape[0]), np.diff(responses.first))
     found = [
@@ -154,8 +157,7 @@ def _believed_spread(usual: LogNormal, features: Sequence[Features]) -> LogNorma
     """
     if not features:
         return usual
-    Z = features[0].told.copy()
-    Z -= Z.mean(axis=1, keepdims=True)
+    Z = features[0].told - features[0].told.mean(axis=1, keepdims=True)
     told = float(Z.var(axis=0).sum()) / max(Z.shape[1] - 1, 1)
     return replace(usual, median=math.sqrt(0.5 * (usual.median**2 + told)))
 
@@ -171,17 +173,17 @@ def _told(rule: Answers, values: Matrix) -> list[Matrix]:
 
 
 def _run(
-    chain: Chain, maps: tuple[FeatureMap, ...], rule: Answers, settings: Settings
+    chain: Chain, maps: tuple[Regression, ...], rule: Answers, settings: Settings
 ) -> tuple[PeopleFit, list[Draw], Array | None]:
     """All sweeps, and what they say; the draws of the parameters on the way, and samples of the degrees."""
     (n, q), n_kept = chain.Z.shape, settings.n_sweeps - settings.n_burn
     averages, log_answers = Averages(np.empty((q, n)), settings.n_samples, n_kept), np.empty((n, q))
     kept_at = set(np.linspace(n_kept, 0, min(N_DRAWS, n_kept), endpoint=False).round().astype(int).tolist())
-    judged = np.sort(np.random.default_rng(0).permutation(n)[:JUDGED_ITEMS])
+    judged = _some_items(n, JUDGED_ITEMS)
     normals, watch = even_normals(N_PEOPLE, q + 1), Watch(chain)
     draws: list[Draw] = []
     seen: list[Matrix] = []
-    passed: list[Passed] = []
+    passed: list[Any] = []
     steps = range(settings.n_sweeps)
     for k in show_progress(steps, len(steps), settings.n_sweeps * n * q * 10, settings.verbose):
         chain.adapting = k < settings.n_burn
@@ -193,11 +195,10 @@ def _run(
         np.log(np.maximum(D, 1e-300, out=log_answers), out=log_answers)
         averages.add(np.ascontiguousarray(log_answers.T))
         seen.append(D[judged])
-        passed.append(Passed.of(chain))
+        passed.append(parameters_of(chain))
         watch.look(averages.n)
         if averages.n in kept_at:
             draws.append(Draw.of(chain, people))
-    free = chain.free[judged]
     spreads, taus, tails, means, covariances = (np.stack(values) for values in zip(*passed, strict=True))
     mean = means.mean(axis=0)
     model = PeopleFit(
@@ -210,13 +211,42 @@ def _run(
         settings,
         n,
         *averages.diagnostics(),
-        error=_judge(np.stack(seen)[:, free]),
+        error=(0.0, 0.0, 0.0),
         tail=float(np.median(tails)),
         annotator_deviation=float(taus.mean()),
         n_graded=int((~chain.free).sum()),
         persons=watch.persons(),
     )
-    return model, draws, averages.posterior(0).samples
+    told, samples = np.stack(seen), averages.posterior(0).samples
+    if model.kind == VOTES and maps and chain.n_persons == 0 and not chain.spread_is_open:
+        model = _blended(model, chain, draws, judged, told, samples)
+    return replace(model, error=_judge(told[:, chain.free[judged]])), draws, samples
+
+
+def _blended(
+    model: PeopleFit, chain: Chain, draws: list[Draw], judged: np.ndarray, told: Matrix, samples: Matrix | None
+) -> PeopleFit:
+    """The model with other kinds of items in, where there are any; and so the draws of judged items, and of all."""
+    n = len(chain.Z)
+    items = np.arange(n) if samples is not None else _some_items(n, BLENDED_ITEMS)
+    responses = _of_items(chain.responses, items)
+    features = [matched(np.exp(f.told[items]), VOTES) for f in chain.features]
+    evidence = model.chain_alone(responses, features, draws[::8], VOTES, n_points=BLENDED_POINTS)[1]
+    counts = np.where(chain.free[items, None], votes_of(responses), math.nan)
+    if (blend := Blend.of(evidence, counts, features)) is None:
+        return model
+    a = blend.beliefs(features)
+    kinds = blend.kinds(evidence, counts, a)
+    a += np.nan_to_num(counts)
+    for D, rows in ((told, np.searchsorted(items, judged)), (samples, slice(None))):
+        if D is not None:
+            blend.redraw(D, kinds[:, rows], a[:, rows], chain.rng)
+    return replace(model, blend=blend)
+
+
+def _some_items(n: int, most: int) -> np.ndarray:
+    """Numbers of some of n items, rising; more of them hold the fewer."""
+    return np.sort(np.random.default_rng(0).permutation(n)[:most])
 
 
 def answer_items(chain: Chain, people: Any) -> Matrix:
@@ -230,24 +260,11 @@ def answer_items(chain: Chain, people: Any) -> Matrix:
     return out
 
 
-class Passed(NamedTuple):
-    """Parameters where a chain has passed."""
-
-    spread: float
-    tau: float
-    tail: float
-    mean: Matrix
-    """Intercept and coefficients of the features (1 + k, q), which are the same for all labels."""
-    covariance: Matrix
-    """Sigma (q, q)."""
-
-    @classmethod
-    def of(cls, chain: Chain) -> Passed:
-        """Where it is."""
-        q = len(chain.basis)
-        mean = np.vstack([chain.basis @ chain.intercept, np.repeat(chain.coefficients[:, None], q, axis=1)])
-        covariance = chain.spread**2 * chain.basis @ chain.shape @ chain.basis.T
-        return cls(chain.spread, chain.tau, float(chain.prior.tails[chain.tail]), mean, covariance)
+def parameters_of(chain: Chain) -> tuple[float, float, float, Matrix, Matrix]:
+    """Spread, tau, degrees of freedom, intercept and coefficients (1 + k, q), Sigma (q, q), where a chain is."""
+    mean = np.vstack([chain.basis @ chain.intercept, np.outer(chain.coefficients, np.ones(len(chain.basis)))])
+    covariance = chain.spread**2 * chain.basis @ chain.shape @ chain.basis.T
+    return chain.spread, chain.tau, float(chain.prior.tails[chain.tail]), mean, covariance
 
 
 def _judge(seen: Matrix) -> tuple[float, float, float]:

@@ -39,15 +39,15 @@ def _log1p_exp(x):
 
 
 @compiled
-def log_chance_of_level(y, m, cuts):
-    """Log of the chance of level y (0, ..., K) at m, with cut points (K,)."""
+def log_chance_of_level(y, m, cuts, stretch=1.0):
+    """Log of the chance of level y (0, ..., K) at m, with cut points (K,) times `stretch`."""
     total = 0.0
     if y < len(cuts):
-        total -= _log1p_exp(m - cuts[y])
+        total -= _log1p_exp(m - stretch * cuts[y])
         if y > 0:
-            total += math.log(-math.expm1(cuts[y - 1] - cuts[y]))
+            total += math.log(-math.expm1(stretch * (cuts[y - 1] - cuts[y])))
     if y > 0:
-        total -= _log1p_exp(cuts[y - 1] - m)
+        total -= _log1p_exp(stretch * cuts[y - 1] - m)
     return total
 
 
@@ -156,14 +156,7 @@ def cut_value(l, common, M, stretch, levels, first):
     """
     total = 0.0
     for r in range(first[l], first[l + 2]):
-        g = stretch[r]
-        y = levels[r]
-        if y < len(common):
-            total -= _log1p_exp(M[r] - g * common[y])
-            if y > 0:
-                total += math.log(-math.expm1(g * (common[y - 1] - common[y])))
-        if y > 0:
-            total -= _log1p_exp(g * common[y - 1] - M[r])
+        total += log_chance_of_level(levels[r], M[r], common, stretch[r])
     return total
 
 
@@ -182,22 +175,12 @@ def log_chance_by_anybody(z, levels, people):
 
 
 @compiled
-def mean_levels(z, people, out):
-    """What people give the labels (q,) on average, each level counted by what it is worth."""
-    n, worth = len(people.sharpness), people.worth[0]
+def mean_levels(z, people, worth, out):
+    """What people give the labels (q,) on average, each level up to the last of `worth` counted by what it is worth."""
+    n = len(people.sharpness)
     for j in range(len(z)):
         out[j] = worth[0]
         for s in range(n):
             m = people.sharpness[s] * z[j] + people.offset[s, j]
-            for k in range(people.cuts.shape[1]):
+            for k in range(len(worth) - 1):
                 out[j] += (worth[k + 1] - worth[k]) * logistic(m - people.cuts[s, k]) / n
-
-
-@compiled
-def chances_of_marks(z, people, out):
-    """How probable a level above the lowest is for every label (q,), the mean over people."""
-    n = len(people.sharpness)
-    for j in range(len(z)):
-        out[j] = 0.0
-        for s in range(n):
-            out[j] += logistic(people.sharpness[s] * z[j] + people.offset[s, j] - people.cuts[s, 0]) / n

@@ -15,15 +15,19 @@ Person 0 is nobody in particular: a = 1, b = 0. Counts of people without names a
 
 import math
 
+import numpy as np
+
 from contone.enhance.inversion.people.answers import LEVELS, MARKED, VOTES
 from contone.enhance.inversion.people.levels import (
     add_terms_of_levels,
-    chances_of_marks,
     log_chance_by_anybody,
     log_chance_of_levels,
     mean_levels,
 )
 from contone.enhance.inversion.sweeps.elementary import compiled
+
+MARK = np.array([0.0, 1.0])
+"""What levels are worth where only the lowest is told from the others."""
 
 
 @compiled
@@ -79,9 +83,9 @@ def answer(z, kind, people, offered, out):
     if kind == VOTES:
         _share(z, offered, people, out)
     elif kind == MARKED:
-        chances_of_marks(z, people, out)
+        mean_levels(z, people, MARK, out)
     else:
-        mean_levels(z, people, out)
+        mean_levels(z, people, people.worth[0], out)
         total = 0.0
         for j in range(len(z)):
             total += out[j]

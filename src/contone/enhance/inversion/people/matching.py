@@ -11,60 +11,39 @@ mu + log M - log E repeats to 1e-3 in some five steps. The difference from exact
 and 1e-3 at s = 1.5 (cifar10h's shares), which the coefficients take up.
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 import math
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from contone.backends import get_backend
 from contone.enhance.inversion.people.answers import SMALLEST
-from contone.enhance.inversion.sweeps.elementary import compiled
 from contone.typing import Array
 
 SPREADS = np.exp(np.linspace(math.log(0.2), math.log(4.0), 13))
 """Where the map is worked out; in between it is interpolated, linearly in log s."""
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()
+NODES, WEIGHTS = (A.tolist() for A in np.polynomial.hermite_e.hermegauss(11))
 
 
-@compiled
-def _match(start, stop, log_share, s, nodes, weights, mu):
-    """Move the rows of mu (n, q) from start to stop to where their mean shares are exp(log_share)."""
-    q = mu.shape[1]
-    a, p = np.empty(q), np.empty(q)
-    grown = math.expm1(s * s)
-    for i in range(start, stop):
-        for _ in range(40):
-            top, A, B = -math.inf, 0.0, 0.0
-            for j in range(q):
-                top = max(top, mu[i, j])
-            for j in range(q):
-                a[j] = math.exp(mu[i, j] - top)
-                A += a[j]
-                B += a[j] * a[j]
-            total = 0.0
-            for j in range(q):
-                others = max(A - a[j], 1e-300)
-                v = math.log1p(min(max(B - a[j] * a[j], 0.0) / (others * others), 1.0) * grown)
-                centre = mu[i, j] - top - math.log(others) - 0.5 * (s * s - v)
-                width = math.sqrt(s * s + v)
-                p[j] = 0.0
-                for k in range(len(nodes)):
-                    p[j] += weights[k] / (1.0 + math.exp(-(centre + width * nodes[k])))
-                total += p[j]
-            longest, level = 0.0, 0.0
-            for j in range(q):
-                step = log_share[i, j] - math.log(p[j] / total)
-                longest = max(longest, abs(step))
-                mu[i, j] += 1.3 * step
-                level += mu[i, j] / q
-            for j in range(q):
-                mu[i, j] -= level
-            if longest < 1e-3:
-                break
+def match(log_share: Array, s: float, mu: Array) -> None:
+    """Move the rows of mu (n, q) to where their mean shares are exp(log_share)."""
+    xp, grown = array_namespace(mu), math.expm1(s * s)
+    left = xp.nonzero(mu[:, 0] == mu[:, 0])[0]
+    for _ in range(40):
+        here = mu[left]
+        here = here - xp.max(here, axis=1, keepdims=True)
+        a = xp.exp(here)
+        others = xp.clip(xp.sum(a, axis=1, keepdims=True) - a, min=1e-300)
+        squares = xp.clip(xp.sum(a**2, axis=1, keepdims=True) - a**2, min=0.0)
+        v = xp.log1p(xp.clip(squares / others**2, max=1.0) * grown)
+        centre, width = here - xp.log(others) - 0.5 * (s * s - v), xp.sqrt(s * s + v)
+        p = sum(w / (1.0 + xp.exp(-centre - width * x)) for x, w in zip(NODES, WEIGHTS, strict=True))
+        step = log_share[left] - xp.log(p / xp.sum(p, axis=1, keepdims=True))
+        here = here + 1.3 * step
+        mu[left] = here - xp.mean(here, axis=1, keepdims=True)
+        left = left[xp.max(xp.abs(step), axis=1) >= 1e-3]
+        if len(left) == 0:
+            break
 
 
 class MatchedChances:
@@ -104,11 +83,6 @@ class MatchedShares:
         if g not in self.known:
             near = min(self.known, key=lambda h: abs(h - g)) if self.known else None
             mu, s = 1.0 * (self.told if near is None else self.known[near]), float(SPREADS[g])
-            if get_backend(mu).name == "torch":
-                from contone.enhance.inversion.people.tensors import match
-
-                match(self.told, s, NODES, WEIGHTS, mu)
-            else:
-                _match(0, len(mu), self.told, s, NODES, WEIGHTS, mu)
+            match(self.told, s, mu)
             self.known[g] = mu
         return self.known[g]

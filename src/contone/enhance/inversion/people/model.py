@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
-from contone.backends import like
+from contone.backends import like, to_numpy
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.people.answers import (
@@ -27,6 +28,7 @@ from contone.enhance.inversion.people.answers import (
     Traits,
     is_on_gpu,
 )
+from contone.enhance.inversion.people.blend import Blend, votes_of
 from contone.enhance.inversion.posterior import Posterior, joined
 from contone.measurements.base import Answers
 from contone.measurements.levels import Levels
@@ -36,6 +38,7 @@ from contone.typing import Array
 
 if TYPE_CHECKING:
     from contone.enhance.inversion.people.chain import Chain
+    from contone.enhance.inversion.people.regression import Regression
 
 N_MATCHING = 2
 """Steps after which mean shares, at the points that a row is weighed at, are those that features tell to some 1e-4."""
@@ -85,20 +88,13 @@ class Draw(NamedTuple):
         return like(self.intercept, found[0]) + sum(found) if found else self.intercept
 
 
-class FeatureMap(Protocol):
-    """What makes a feature of the mean from X (m, d)."""
-
-    def features(self, X: Array) -> Features:
-        """Of rows of X."""
-
-
 @dataclass(frozen=True)
 class PeopleFit:
     """A fitted model of answers."""
 
     rule: Answers
     kind: int
-    maps: tuple[FeatureMap, ...]
+    maps: tuple[Regression, ...]
     draws: tuple[Draw, ...]
     parameters: Parameters
     spread: Spread
@@ -117,6 +113,7 @@ class PeopleFit:
     spread_deviation: float = 0.0
     """Nothing is to be added to intervals: the draws of the parameters are in them."""
     shape_shares: np.ndarray | None = None
+    blend: Blend | None = None
 
     @property
     def believed_spread(self) -> Spread:
@@ -165,9 +162,7 @@ class PeopleFit:
         numbers from 1, or 0.
         """
         m, size = X.shape[0], self.settings.max_rows
-        if item is None and self.kind == VOTES and is_on_gpu(X):
-            return self._posterior_of_tensors(X, L)
-        if item is not None or m <= size:
+        if item is not None or m <= size or is_on_gpu(X):
             return self.posterior_of_block(X, L, item=item, person=person)
         blocks = (slice(start, start + size) for start in range(0, m, size))
         return joined([self.posterior_of_block(X[rows], L[rows]) for rows in blocks])
@@ -183,21 +178,19 @@ class PeopleFit:
     ) -> Posterior:
         """The same for all rows at once; a row's answer depends on nothing else."""
         self.rule.check_labels(L)
+        if is_on_gpu(X) and item is None and self.kind == VOTES and self.blend is None:
+            import torch
+
+            from contone.enhance.inversion.people.tensors import weigh_votes
+
+            counts = torch.as_tensor(L, dtype=torch.float64, device=X.device)
+            D, centre, squares = weigh_votes(counts, [f.features(X) for f in self.maps], self.draws[::3])
+            width = (squares - centre**2).clamp(min=0.0).sqrt()
+            return Posterior(D / D.sum(dim=1, keepdim=True), centre, width).like(L)
+        X = to_numpy(X) if is_on_gpu(X) else X
         responses = sort_responses(self.kind, self.rule.coded(L), X.shape[0], item, person)
         found = self.weigh(responses, [f.features(X) for f in self.maps], self.draws[::3])
         return Posterior(*(like(A, L) for A in (found.mean, found.logit_centre, found.logit_width)))
-
-    def _posterior_of_tensors(self, X: Array, L: Array) -> Posterior:
-        """The same for tensors X (m, d), where they lie, and counts L (m, q)."""
-        import torch
-
-        from contone.enhance.inversion.people.tensors import weigh_votes
-
-        self.rule.check_labels(L)
-        counts = torch.as_tensor(L, dtype=torch.float64, device=X.device)
-        D, centre, squares = weigh_votes(counts, [f.features(X) for f in self.maps], self.draws[::3])
-        found = Posterior(D / D.sum(dim=1, keepdim=True), centre, (squares - centre**2).clamp(min=0.0).sqrt())
-        return found.like(L)
 
     def chances(
         self, X: Array, L: Array, *, item: np.ndarray | None = None, person: np.ndarray | None = None, by: int = 0
@@ -219,22 +212,39 @@ class PeopleFit:
         self, responses: Responses, features: Sequence[Features], draws: Sequence[Draw], asked: int, by: int = 0
     ) -> tuple[Matrix, Matrix, Matrix]:
         """Means of the answers of kind `asked`, by all people or person `by`; means and deviations of their logits."""
+        (D, centre, squares), evidence = self.chain_alone(responses, features, draws, asked, by)
+        found = D, centre, np.sqrt(np.maximum(squares - centre**2, 0.0))
+        return found if self.blend is None else self.blend.mixed(found, evidence, votes_of(responses), features)
+
+    def chain_alone(
+        self,
+        responses: Responses,
+        features: Sequence[Features],
+        draws: Sequence[Draw],
+        asked: int,
+        by: int = 0,
+        n_points: int = 0,
+    ) -> tuple[Matrix, Matrix]:
+        """Means (3, m, q) of answers, logits and their squares, and log likelihoods (m,) of responses."""
         from contone.enhance.inversion.people.new_rows import N_DIRECTIONS, even_directions, weigh_rows
+        from contone.enhance.inversion.people.rows import TAIL
 
         m, q = len(responses.first) - 1, self.n_labels
-        sums, modes = np.zeros((3, m, q)), np.zeros((m, q))
+        sums, modes, evidence = np.zeros((3, m, q)), np.zeros((m, q)), np.full(m, -math.inf)
         pieces = pieces_by_width(m, 64 * q)
         nobody = sort_responses(self.kind, np.empty((0, q)), m, np.empty(0, np.intp))
         for number, draw in enumerate(draws):
-            mean, points = draw.mean(features) + np.zeros((m, q)), even_directions(N_DIRECTIONS, q, number)
+            mean, points = draw.mean(features) + np.zeros((m, q)), even_directions(n_points or N_DIRECTIONS, q, number)
             people = draw.people if by == 0 else only(draw.traits, by)
             told = (draw.traits, people, asked, points)
 
             def weigh(
                 given: Responses, modes: Matrix, sums: Matrix, mean: Matrix = mean, draw: Draw = draw, told: Any = told
-            ) -> None:
-                known = (modes, mean, draw.precision, draw.tail, given, *told, *sums)
+            ) -> Matrix:
+                likely = np.empty(len(mean))
+                known = (modes, mean, draw.precision, draw.tail, given, *told, *sums, likely)
                 for_each(lambda piece: weigh_rows(piece.start, piece.stop, *known), pieces)
+                return likely
 
             for _ in range(N_MATCHING if draw.trusts_features else 0):
                 alone = np.zeros((3, m, q))
@@ -242,15 +252,19 @@ class PeopleFit:
                 mean += features[0].told - np.log(np.maximum(alone[0], SMALLEST))
             if number == 0:  # from one draw to the next they move little
                 modes[:] = mean
-            weigh(responses, modes, sums)
-        D, centre, squares = sums / len(draws)
-        return D, centre, np.sqrt(np.maximum(squares - centre**2, 0.0))
+            height = _height(draw.tail, q) - _height(TAIL, q) + 0.5 * np.linalg.slogdet(draw.precision)[1]
+            evidence = np.logaddexp(evidence, weigh(responses, modes, sums) + height)
+        return sums / len(draws), evidence - math.log(len(draws))
+
+
+def _height(nu: float, q: int) -> float:
+    """Log density of a t distribution with nu degrees of freedom at its centre, but for pi."""
+    return float(gammaln((nu + q) / 2) - gammaln(nu / 2) - 0.5 * q * math.log(nu))
 
 
 def only(traits: Traits, person: int) -> Traits:
-    """One of the persons."""
-    cuts = traits.cuts[[person]] if len(traits.cuts) > 1 else traits.cuts
-    return Traits(traits.sharpness[[person]], traits.offset[[person]], cuts, traits.worth)
+    """One of the persons; what all have in common stays."""
+    return Traits(*(A[[person]] if len(A) > 1 else A for A in traits))
 
 
 def sort_responses(
@@ -265,19 +279,21 @@ def sort_responses(
 
 
 def simulate_answers(
-    fit: PeopleFit, draw: Draw, mean: Matrix, L: Matrix, rng: np.random.Generator
+    fit: PeopleFit, draw: Draw, features: Sequence[Features], L: Matrix, rng: np.random.Generator
 ) -> tuple[Matrix, Matrix]:
-    """Degrees (m, q) of items whose log weights have the mean (m, q), and answers like L (m, q) that people give them.
+    """Degrees (m, q) of items with some features, and answers like L (m, q) that people give them.
 
     A vote is by somebody else each; all levels of an item are by one person.
     """
     from contone.enhance.inversion.people.new_rows import answers
 
-    m, people = len(mean), draw.people
+    m, people, mean = len(L), draw.people, draw.mean(features) + np.zeros(L.shape)
     normals = rng.standard_normal(mean.shape) @ np.linalg.inv(np.linalg.cholesky(draw.precision))
     Z = np.ascontiguousarray(mean + normals / np.sqrt(rng.chisquare(draw.tail, (m, 1)) / draw.tail))
     D = np.empty_like(Z)
     answers(0, m, Z, fit.kind, people, D)
+    if fit.blend is not None:
+        fit.blend.redraw(D[None], np.tile(fit.blend.weights[:, None], m), fit.blend.beliefs(features), rng)
     if not isinstance(fit.rule, Levels):
         return D, fit.rule.simulate(D, rng, L)
     who = rng.integers(len(people.sharpness), size=m)

@@ -40,8 +40,12 @@ def even_directions(n: int, q: int, seed: int = 0) -> Array:
 
 
 @compiled
-def weigh_rows(start, stop, modes, mean, P, nu, responses, traits, people, asked, directions, degrees, logits, squares):
+def weigh_rows(
+    start, stop, modes, mean, P, nu, responses, traits, people, asked, directions, degrees, logits, squares, evidence
+):
     """Adds to the sums (n, q) of rows start to stop the means of shares, logits of shares, and their squares.
+
+    `evidence` (n,) gets log likelihoods of the responses, but for what all rows have in common.
 
     modes (n, q) are where Newton's method starts, and then the modes. mean (n, q), P (q, q) and nu are those of the
     prior; `traits` are those of persons who are known, the first of them standing for all people; `people` are drawn
@@ -55,7 +59,9 @@ def weigh_rows(start, stop, modes, mean, P, nu, responses, traits, people, asked
         for _ in range(2):
             find_mode(i, m, mu, w, P, responses, traits, gradient, H, room, step)
             w = (nu + q) / (nu + q + 2.0 * half_square(m, mu, P, 1.0))
-        heaviest = -math.inf
+        heaviest, log_room = -math.inf, 0.0
+        for j in range(q):
+            log_room += math.log(H[j, j])
         for t in range(T):
             size = 0.0
             for j in range(q):
@@ -75,6 +81,7 @@ def weigh_rows(start, stop, modes, mean, P, nu, responses, traits, people, asked
         for t in range(T):
             weight[t] = math.exp(weight[t] - heaviest)
             total += weight[t]
+        evidence[i] = heaviest + math.log(total / T) - log_room
         for t in range(T):
             for j in range(q):
                 d = share[t, j]

@@ -38,7 +38,8 @@ N_FOLDS = 5
 MORE_FOLDS, MANY_ITEMS = 15, 10_000
 """In which shares are cross-fitted, up to so many items: a fit to four fifths of few answers tells visibly less than
 one to all."""
-MIXTURE_STEPS = 50
+MOST_STEPS, CLOSE = 1000, 0.01
+"""Of the search for the mixture, which ends where the log likelihood is this close to the highest."""
 N_LANDMARKS = 100
 """Rows that others are compared with, for what is not linear."""
 PENALTIES = 10.0 ** np.arange(3.0, -4.0, -0.5)
@@ -100,9 +101,9 @@ class Regression:
 
     def features(self, X: Array) -> MatchedShares | MatchedChances:
         """The feature of the mean of z; of votes, where X lies."""
-        if self.kind == VOTES and is_on_gpu(X):
-            return matched(self(X).double(), self.kind)
-        return matched(np.asarray(to_numpy(self(X)), dtype=np.float64), self.kind)
+        M = self(X)
+        there = self.kind == VOTES and is_on_gpu(X)
+        return matched(M.double() if there else np.asarray(to_numpy(M), dtype=np.float64), self.kind)
 
 
 def matched(M: Matrix, kind: int) -> MatchedShares | MatchedChances:
@@ -157,7 +158,7 @@ def _mixed(shares: list[Array], mixture: Matrix) -> Array:
 def find_mixture(shares: list[Matrix], counts: Matrix, kind: int = VOTES) -> tuple[float, Matrix]:
     """Minus the log likelihood of answers (n, q), given cross-fitted shares, and the mixture that has the least.
 
-    Parts are the shares and, of votes, choosing anything; expectation maximisation finds how much there is of each.
+    Parts are the shares and, of votes, choosing anything.
     """
     parts = np.stack([*shares, np.full(counts.shape, 1.0 / counts.shape[1])])
     if kind == VOTES:
@@ -171,9 +172,28 @@ def find_mixture(shares: list[Matrix], counts: Matrix, kind: int = VOTES) -> tup
         n = np.concatenate([counts[said], 1.0 - counts[said]])
     anything = 0.01 if kind == VOTES else 0.0  # where it starts: what is nothing stays nothing
     mixture = np.append(np.full(len(shares), (1.0 - anything) / len(shares)), anything)
-    for _ in range(MIXTURE_STEPS):
-        mixture = mixture * (P @ (n / np.maximum(mixture @ P, 1e-300))) / max(float(n.sum()), 1e-300)
-    return -float(n @ np.log(np.maximum(mixture @ P, 1e-300))), mixture
+    return largest_likelihood(P, n, mixture)
+
+
+def largest_likelihood(P: Matrix, n: Matrix, mixture: Matrix) -> tuple[float, Matrix]:
+    """Minus the log likelihood of answers with the chances P (k, m), n (m,) of each, and the mixture with the least.
+
+    Expectation maximisation from `mixture` (k,), with steps that grow.
+    """
+    total, length, told = max(float(n.sum()), 1e-300), 1.0, np.maximum(mixture @ P, 1e-300)
+    for _ in range(MOST_STEPS):
+        gain = np.where(mixture > 0.0, P @ (n / told) / total, 0.0)
+        if total * (gain.max() - 1.0) < CLOSE:  # the likelihood is concave: nothing is higher by more than this
+            break
+        step = length * np.log(np.maximum(gain, 1e-300))
+        tried = mixture * np.exp(step - step.max())
+        tried /= tried.sum()
+        told_then = np.maximum(tried @ P, 1e-300)
+        if length > 1.0 and n @ np.log(told_then / told) < 0.0:  # a plain step of EM is never down
+            length = 1.0
+            continue
+        mixture, told, length = tried, told_then, 1.5 * length
+    return -float(n @ np.log(told)), mixture
 
 
 def _choose_penalty(phi: Matrix, counts: Matrix, item: NDArray[np.intp], fold: NDArray[np.intp], kind: int) -> float:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -144,26 +143,3 @@ def _solve_upper(L: Tensor, b: Tensor) -> Tensor:
     for i in reversed(range(len(L))):
         x[i] = (b[i] - (L[i + 1 :, i, None] * x[i + 1 :]).sum(dim=0)) / L[i, i]
     return x
-
-
-def match(log_share: Tensor, s: float, nodes: np.ndarray, weights: np.ndarray, mu: Tensor) -> None:
-    """`matching.match` for tensors: move rows of mu (n, q) to where their mean shares are exp(log_share)."""
-    grown = math.expm1(s * s)
-    left = torch.arange(len(mu), device=mu.device)
-    for _ in range(40):
-        here = mu[left]
-        here -= here.amax(dim=1, keepdim=True)
-        a = here.exp()
-        others = (a.sum(dim=1, keepdim=True) - a).clamp(min=1e-300)
-        squares = (a.square().sum(dim=1, keepdim=True) - a.square()).clamp(min=0.0)
-        v = torch.log1p((squares / others.square()).clamp(max=1.0) * grown)
-        centre, width = here - others.log() - 0.5 * (s * s - v), torch.sqrt(s * s + v)
-        p = torch.zeros_like(a)
-        for node, node_weight in zip(nodes, weights, strict=True):
-            p += float(node_weight) * torch.sigmoid(centre + width * float(node))
-        step = log_share[left] - torch.log(p / p.sum(dim=1, keepdim=True))
-        here += 1.3 * step
-        mu[left] = here - here.mean(dim=1, keepdim=True)
-        left = left[step.abs().amax(dim=1) >= 1e-3]
-        if len(left) == 0:
-            break

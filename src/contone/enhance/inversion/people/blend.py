@@ -1,0 +1,97 @@
+"""Items whose shares vary as a Dirichlet distribution has it, beside those of the logistic normal of the chain.
+
+    d_i = softmax(z_i), z_i of the chain;    or    d_i ~ Dirichlet(c M_i),  M_i the shares that features tell
+
+Log shares of rare labels then vary more than those of common ones, and rather downwards. How many items are of each
+kind is what makes the votes most likely. Neither one vote per item nor labels that were not on offer tell anything of
+it; with persons, or without features, the chain stands alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaincinv, logit, ndtri
+
+from contone.enhance.counting import log_chances
+from contone.enhance.inversion.people.answers import Features, Matrix, Responses
+from contone.enhance.inversion.people.regression import largest_likelihood
+
+CONCENTRATIONS: Matrix = np.exp2(np.arange(-1.0, 10.0))
+"""c, tried side by side."""
+FEWEST, LEAST_GAIN = 0.02, 2.0
+"""Share of the items of one kind under which it is left out, and gain in log likelihood under which all are."""
+END = 1e-9
+"""Ends of intervals are no closer to 0 and 1."""
+
+
+def votes_of(responses: Responses) -> Matrix:
+    """Counts (m, q) of the votes on items, NaN for labels that were not on offer."""
+    counts = np.zeros((len(responses.first) - 1, responses.values.shape[1]))
+    np.add.at(counts, np.repeat(np.arange(len(counts)), np.diff(responses.first)), responses.values)
+    return counts
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Which kinds of items there are."""
+
+    weights: Matrix
+    """(1 + K,): share of the items that are of the chain, and of each other kind."""
+    concentrations: Matrix
+    """(K,)."""
+
+    @classmethod
+    def of(cls, evidence: Matrix, counts: Matrix, features: Sequence[Features]) -> "Blend | None":
+        """The most likely, given log likelihoods (m,) of votes (m, q) by the chain; None where the chain does alone."""
+        start = np.append(0.5, np.full(len(CONCENTRATIONS), 0.5 / len(CONCENTRATIONS)))
+        every = cls(start, CONCENTRATIONS)
+        log_p = every._likelihoods(evidence, counts, every.beliefs(features))[:, counts.sum(axis=1) > 1]
+        top = log_p.max(axis=0)
+        loss, weights = largest_likelihood(np.exp(log_p - top), np.ones(len(top)), start)
+        kept = np.append(True, weights[1:] >= FEWEST)
+        if not kept[1:].any() or (top - log_p[0]).sum() - loss < LEAST_GAIN:
+            return None
+        return cls(weights[kept] / weights[kept].sum(), CONCENTRATIONS[kept[1:]])
+
+    def beliefs(self, features: Sequence[Features]) -> Matrix:
+        """c M (K, m, q)."""
+        return np.asarray(self.concentrations[:, None, None] * np.exp(features[0].told))
+
+    def _likelihoods(self, evidence: Matrix, counts: Matrix, beliefs: Matrix) -> Matrix:
+        """Logs (1 + K, m) of those of votes, but for a constant."""
+        log_p = np.stack([evidence, *(log_chances(np.nan_to_num(counts), belief) for belief in beliefs)])
+        log_p[1:, np.isnan(counts).any(axis=1) & (np.nansum(counts, axis=1) > 0)] = -np.inf
+        return log_p
+
+    def kinds(self, evidence: Matrix, counts: Matrix, beliefs: Matrix) -> Matrix:
+        """Chances (1 + K, m) that items are of each kind, given their votes."""
+        log_p = self._likelihoods(evidence, counts, beliefs)
+        p = self.weights[:, None] * np.exp(log_p - log_p.max(axis=0))
+        return np.asarray(p / p.sum(axis=0))
+
+    def mixed(
+        self, told: Sequence[Matrix], evidence: Matrix, counts: Matrix, features: Sequence[Features]
+    ) -> tuple[Matrix, Matrix, Matrix]:
+        """Means of shares, and centres and widths of their logits, each (m, q), with the other kinds in.
+
+        Those of a kind have its 90 % interval, and of several kinds the ends lie between theirs.
+        """
+        beliefs = self.beliefs(features)
+        kinds = self.kinds(evidence, counts, beliefs)[:, :, None]
+        D, centre, width = (kinds[0] * A for A in told)
+        for share, a in zip(kinds[1:], beliefs + np.nan_to_num(counts), strict=True):
+            whole = a.sum(axis=1, keepdims=True)
+            low, high = (logit(np.clip(betaincinv(a, whole - a, p), END, 1.0 - END)) for p in (0.05, 0.95))
+            D += share * a / whole
+            centre += 0.5 * share * (low + high)
+            width += 0.5 * share * (high - low) / ndtri(0.95)
+        return D, centre, width
+
+    def redraw(self, D: Matrix, kinds: Matrix, a: Matrix, rng: np.random.Generator) -> None:
+        """Replace the chain's draws D (S, m, q) of items of other `kinds` (1 + K, m), Dirichlet(a (K, m, q))."""
+        kind = (kinds.cumsum(axis=0)[:-1, None] < rng.random(D.shape[:2])).sum(axis=0)
+        for k, parameters in enumerate(a, start=1):
+            sample, item = np.nonzero(kind == k)
+            drawn = rng.standard_gamma(parameters[item]) + 1e-300
+            D[sample, item] = drawn / drawn.sum(axis=1, keepdims=True)

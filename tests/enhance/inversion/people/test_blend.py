@@ -1,0 +1,92 @@
+"""Items of other kinds than the chain's: their likelihoods, their answers, and when there are none."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import gammaln
+from three_labels import COVARIANCE, precision
+
+from contone import Inversion
+from contone.enhance.counting import log_chances
+from contone.enhance.inversion.people.answers import VOTES, Traits
+from contone.enhance.inversion.people.blend import Blend
+from contone.enhance.inversion.people.matching import MatchedShares
+from contone.enhance.inversion.people.model import Draw, PeopleFit, simulate_answers, sort_responses
+from contone.numerics.simplex import softmax
+
+WAYS = np.array([w for w in itertools.product(range(5), repeat=3) if sum(w) == 4], dtype=float)
+COEFFICIENT = gammaln(5) - gammaln(WAYS + 1).sum(axis=1)
+
+
+@pytest.mark.parametrize("nu", [6.0, 1e6])
+def test_the_chances_of_all_ways_to_vote_sum_to_one(nu):
+    nobody = Traits(np.ones(1), np.zeros((1, 3)))
+    draw = Draw(np.array([0.7, -0.2, -0.5]), np.zeros(0), 1.0, precision(COVARIANCE), nu, nobody, nobody)
+    fit = PeopleFit.__new__(PeopleFit)
+    object.__setattr__(fit, "draws", (draw,))
+    object.__setattr__(fit, "kind", VOTES)
+    responses = sort_responses(VOTES, WAYS, len(WAYS))
+    evidence = fit.chain_alone(responses, [], (draw,) * 8, VOTES, n_points=64)[1]
+    assert_allclose(np.exp(evidence + COEFFICIENT).sum(), 1.0, atol=0.01)
+    assert_allclose(np.exp(log_chances(WAYS, np.array([0.3, 1.0, 2.0])) + COEFFICIENT).sum(), 1.0)
+
+
+def made(n, k, drawn):
+    """Features, votes and shares of n items; features tell P, and shares are drawn from P."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, 2))
+    P = softmax(X @ rng.normal(size=(2, 3)) + [1.0, 0.0, -1.0])
+    D = np.stack([drawn(p, rng) for p in P])
+    return X, rng.multinomial(k, D).astype(float), D, P
+
+
+def dirichlet(p, rng):
+    return rng.dirichlet(2.0 * p)
+
+
+def test_shares_of_a_dirichlet_distribution_are_answered_as_such():
+    """As well as by who knows P and c; draws of all kinds agree with the answer, and new rows with training rows."""
+    X, Y, D, P = made(600, 6, dirichlet)
+    method = Inversion(degradation="votes", n_sweeps=120, n_burn=40, n_samples=80, random_state=0)
+    answer, best = method.fit_enhance(X, Y), (Y + 2.0 * P) / 8.0
+    blend = method.fit_.blend
+    assert blend.weights[0] < 0.4
+    assert 1.0 <= np.average(blend.concentrations, weights=blend.weights[1:]) <= 4.0
+
+    def loss(A):
+        return float((D * np.log(np.maximum(D, 1e-12) / A)).sum(axis=1).mean())
+
+    assert loss(answer) < 1.04 * loss(best)
+    assert np.abs(method.samples_.mean(axis=0) - answer).mean() < 0.02
+    assert np.abs(method.enhance(X, Y) - answer).mean() < 0.01
+    assert 0.8 < method.expected_error_.mean / loss(answer) < 1.25
+    lower, upper = method.intervals(level=0.9)
+    assert 0.84 < ((lower <= np.maximum(D, 1e-8)) & (upper >= D)).mean() < 0.95
+    features = [MatchedShares(np.tile([0.6, 0.3, 0.1], (4000, 1)))]
+    rng, like = np.random.default_rng(0), np.ones((4000, 3))
+    drawn = np.concatenate([simulate_answers(method.fit_, d, features, like, rng)[0] for d in method.fit_.draws[:6]])
+    assert_allclose(drawn.mean(axis=0), [0.6, 0.3, 0.1], atol=0.05)
+    assert_allclose(drawn.var(axis=0), [0.08, 0.07, 0.03], atol=0.015)  # m (1 - m) / 3
+
+
+def test_there_are_none_among_normal_shares_nor_where_votes_say_nothing_of_it():
+    short = {"degradation": "votes", "n_sweeps": 60, "n_burn": 20, "random_state": 0}
+    X, Y, _, _ = made(400, 6, lambda p, rng: softmax(np.log(p) + rng.normal(size=3)))
+    assert Inversion(**short).fit(X, Y).fit_.blend is None
+    X, Y, _, _ = made(200, 1, dirichlet)
+    assert Inversion(**short).fit(X, Y).fit_.blend is None
+
+
+def test_a_row_with_labels_that_were_not_on_offer_is_the_chains():
+    blend = Blend(np.array([0.5, 0.5]), np.array([2.0]))
+    features = [MatchedShares(np.full((4, 3), 1 / 3))]
+    counts = np.array([[3.0, 0.0, 1.0], [3.0, 0.0, np.nan], [np.nan] * 3, [0.0] * 3])
+    evidence = log_chances(np.nan_to_num(counts), np.full(3, 2.0 / 3.0)) + np.log([2.0, 1.0, 1.0, 1.0])
+    kinds = blend.kinds(evidence, counts, blend.beliefs(features))
+    assert_allclose(kinds[0], [2 / 3, 1.0, 0.5, 0.5])
+    chain = np.full((3, 4, 3), 0.25)
+    D, centre, width = blend.mixed(chain, evidence, counts, features)
+    assert_allclose(D[0], 0.25 * 2 / 3 + (counts[0] + 2 / 3) / 6 / 3)
+    assert_allclose(np.stack([centre[1], width[1]]), 0.25)
