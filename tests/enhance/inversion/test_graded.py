@@ -612,7 +612,7 @@ def test_bad_degrees_get_an_answer_in_words():
         Inversion().fit(X, L, degrees=spoilt(first, [0.5, 0.2, 0.2]))
     with pytest.raises(LabelError, match="not negative"):
         Inversion().fit(X, L, degrees=spoilt(first, [1.2, -0.1, -0.1]))
-    with pytest.raises(LabelError, match=rf"some labels of row {first} and not 'label_1'"):
+    with pytest.raises(LabelError, match=rf"row {first} but for 'label_1'"):
         Inversion().fit(X, L, degrees=spoilt(first, [0.5, np.nan, 0.5]))
     with pytest.raises(ShapeError, match="2 columns"):
         Inversion().fit(X, L, degrees=G[:, :2])

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from contone import CumulativeMass, Threshold, TopK
-from contone.enhance.inversion import chain, sampler, unasked
+from contone.enhance.inversion import chain, logistic_normal, sampler, unasked
 from contone.enhance.inversion.chain import count_labels
 from contone.enhance.inversion.logistic_normal import Flips, level_moments, moments
 from contone.enhance.inversion.sampler import Rows, draw_weights
@@ -40,13 +40,13 @@ def test_labels_without_error_have_the_likelihood_of_what_was_marked(flips):
     L = np.array([[1, 0, 1], [0, 0, 1], [1, NAN, 0]])
     rows = rows_with(flips, L)
     patterns = np.random.default_rng(0).random((2, 3, 3)) < 0.5
-    missed, false = (max(x, sampler.IMPOSSIBLE) for x in flips)
+    missed, false = (max(x, logistic_normal.IMPOSSIBLE) for x in flips)
 
     def expected(positive):
         chance = np.where(positive, 1 - missed, false)
         return np.nansum(np.log(np.where(L > 0, chance, 1 - chance)) * np.where(np.isnan(L), np.nan, 1.0), axis=1)
 
-    found = [rows._log_likelihood(p.T, np.arange(3)) for p in patterns]
+    found = [flips.log_likelihood(p.T, rows.given, rows.asked) for p in patterns]
     np.testing.assert_allclose(found[0] - found[1], expected(patterns[0]) - expected(patterns[1]), rtol=1e-6)
 
 
