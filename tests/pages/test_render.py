@@ -9,6 +9,7 @@ import re
 import pytest
 
 from contone.exceptions import InputError
+from contone.pages import escape
 from contone.pages.blocks import (
     Cell,
     Charts,
@@ -182,3 +183,15 @@ def test_texts_are_escaped_as_each_form_asks_and_a_per_cent_sign_stays_with_its_
         text = render(hostile, form)
         assert title in text
         assert "\N{NO-BREAK SPACE}" not in text
+
+
+def test_json_in_a_page_is_what_it_was_and_nothing_in_it_is_changed_by_the_page():
+    text = "".join(map(chr, [*range(0x2070), 0xDC00, 0xD800, *range(0xFFF0, 0x10010)]))
+    written = escape.json_for_html(text)
+    assert json.loads(written) == text
+    assert escape.printable(written) == written
+    assert not set("<>&\u2028\u2029") & set(written)
+
+
+def test_names_do_not_turn_the_line_around_that_they_stand_in():
+    assert "\u202e" not in escape.html("a\u202eb") + escape.markdown("a\u202eb") + escape.latex("a\u202eb")

@@ -64,7 +64,7 @@ class Settings:
     n_samples: int = 0
     verbose: bool | None = False
 
-    def check(self, *, takes_numbers: bool, rule_is_open: bool) -> None:
+    def check(self, *, takes_numbers: bool, rule_is_open: bool = False) -> None:
         """Refuse settings that do not go together."""
         if rule_is_open and not self.noise_known:
             raise InputError('Inversion: noise="auto" needs a rule by name: numbers of labels do not tell both.')
