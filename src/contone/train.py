@@ -13,13 +13,13 @@ that the trees are those of the weighted copies.
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contone.exceptions import InputError
 from contone.numerics.simplex import softmax
+from contone.typing import Matrix
 from contone.validation.distributions import check_distributions
 
-Objective = Callable[[object, object], tuple[NDArray[np.float64], NDArray[np.float64]]]
+Objective = Callable[[object, object], tuple[Matrix, Matrix]]
 SMALLEST = 1e-16
 """XGBoost's own lower end of a second derivative."""
 
@@ -64,13 +64,13 @@ def xgboost_objective(D: object, sample_weight: object = None) -> Objective:
 
 
 def _objective(D: object, sample_weight: object, factor_of: Callable[[int], float]) -> Objective:
-    degrees: NDArray[np.float64] = np.asarray(check_distributions(D), dtype=np.float64)
+    degrees: Matrix = np.asarray(check_distributions(D), dtype=np.float64)
     factor = factor_of(degrees.shape[1])
     weight = np.ones(len(degrees)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (len(degrees),) or not np.all(np.isfinite(weight) & (weight >= 0)):
         raise InputError(f"sample_weight must hold one weight, not negative, for each of the {len(degrees)} rows of D.")
 
-    def objective(first: object, second: object) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def objective(first: object, second: object) -> tuple[Matrix, Matrix]:
         # train() passes (scores, data), the scikit-learn classes pass (labels, scores).
         scores = np.asarray(second if isinstance(second, np.ndarray) else first, dtype=np.float64)
         if scores.shape != degrees.shape:

@@ -177,9 +177,11 @@ class Adjustable:
         self.tried.append(settings)
 
     def true_radius(self, asked, k, itself):
+        self.itself = [itself]
         return np.ones(len(asked))
 
     def nearest(self, asked, k, itself):
+        self.itself.append(itself)
         found = np.full(len(asked), 2.0)
         found[: round(len(asked) * self._share(self.settings))] = 1.0
         return None, found[:, None]
@@ -198,11 +200,15 @@ class Adjustable:
 def test_a_search_is_made_more_thorough_until_it_is_good_or_cannot_be(share, probes, candidates):
     index = Adjustable(share)
     found = neighbours_faiss._tune(index, np.zeros((100, 2)), np.arange(100), 1, False)
+    assert {*index.itself} == {None}  # queries are no rows
     assert (found.lists, found.probes) == (100, probes)
     assert found.candidates >= candidates
     assert index.settings == found
     steps = itertools.pairwise(s.probes for s in index.tried)
     assert all(b <= a * 5 // 4 for a, b in steps)
+    rows = np.arange(0, 100, 3)
+    assert neighbours_faiss._tune(index, np.zeros((100, 2)), rows, 1, True) == found
+    assert all(itself is rows for itself in index.itself)  # a row is left out of its own neighbours
 
 
 def test_new_rows_find_their_neighbours_among_many(X, small_limit):

@@ -110,6 +110,13 @@ def test_a_matrix_of_numbers_passes(dtype):
     assert HOST.check_matrix(A, "Q") is A
 
 
+def test_rows_that_are_there_are_checked_at_once_from_the_first_one():
+    A, seen = np.ones((3, 1)), []
+    assert HOST.check_later(A, lambda rows, first: seen.append((rows, first))) is A
+    assert seen == [(A, 0)]
+    assert HOST.each_block(lambda a, b: (a, b), A, A) == [(A, A)]
+
+
 # ------------------------------------------------------------------------------------------------------------- graphs
 
 
@@ -225,14 +232,18 @@ def test_the_minutes_of_an_exact_search_are_those_of_a_few_queries_for_all(monke
 # -------------------------------------------------------------------------------------------------------------- draws
 
 
-def test_random_numbers_belong_to_rows():
-    n = 3 * TILE + 10
-    whole, part = RowStream(5, 0, n), RowStream(5, TILE - 3, 2 * TILE + 1)
-    rows = slice(TILE - 3, 2 * TILE + 1)
+@pytest.mark.parametrize(
+    ("start", "stop"),
+    [(TILE - 3, 2 * TILE + 1), (2 * TILE + 5, 3 * TILE + 2), (TILE, 2 * TILE), (2 * TILE + 5, 2 * TILE + 9), (0, 1)],
+)
+def test_random_numbers_belong_to_rows(start, stop):
+    """Whatever part of the rows is drawn for, in whatever tiles it begins and ends."""
+    n, rows, size = 3 * TILE + 10, slice(start, stop), stop - start
+    whole, part = RowStream(5, 0, n), RowStream(5, start, stop)
     for _ in range(2):
-        assert np.array_equal(whole.random((2, n))[:, rows], part.random((2, TILE + 4)))
-        assert np.array_equal(whole.standard_normal(n)[rows], part.standard_normal(TILE + 4))
-    assert np.array_equal(whole.aside.random(n)[rows], part.aside.random(TILE + 4))
+        np.testing.assert_array_equal(part.random((2, size)), whole.random((2, n))[:, rows])
+        np.testing.assert_array_equal(part.standard_normal(size), whole.standard_normal(n)[rows])
+    np.testing.assert_array_equal(part.aside.random(size), whole.aside.random(n)[rows])
 
 
 def test_streams_are_independent_of_each_other():

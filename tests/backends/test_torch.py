@@ -30,6 +30,7 @@ from contone import (  # noqa: E402
     TopK,
 )
 from contone.backends import get_backend, like, to_numpy  # noqa: E402
+from contone.backends.numpy.duplicates import hash_rows  # noqa: E402
 from contone.backends.torch import neighbours as neighbours_torch  # noqa: E402
 from contone.backends.torch.draws import FEW, TensorDraws  # noqa: E402
 from contone.backends.torch.graph import TorchGraph, weighted_bags  # noqa: E402
@@ -637,3 +638,35 @@ def test_an_entry_of_a_graph_takes_half_the_room_while_that_suffices(graph):
     assert T.shape == numpy_graph.shape == (60, 60)
     assert T.columns.dtype == T.start.dtype == torch.int32
     assert numpy_graph.matrix.indices.dtype == np.int32
+
+
+def collision() -> np.ndarray:
+    """Four finite rows of two numbers, of which the first and the third have one hash, and so have the others."""
+    factor, rng = 0x9E3779B97F4A7C15, np.random.default_rng(0)
+
+    def mixed(bits: int) -> int:
+        code = bits * factor % 2**64
+        return code ^ code >> 29
+
+    def bits_of(x: float) -> int:
+        return int(np.float64(x).view(np.uint64))
+
+    found = []
+    while len(found) < 2:
+        a, b, other = rng.normal(size=3)
+        partner = float(np.uint64(mixed(bits_of(a)) ^ bits_of(b) ^ mixed(bits_of(other))).view(np.float64))
+        if np.isfinite(partner) and partner != 0:
+            found.append(((a, b), (other, partner)))
+    (one, same), (two, alike) = found
+    return np.array([one, two, same, alike])
+
+
+def test_unequal_rows_of_one_hash_are_told_apart():
+    X = collision()
+    codes = hash_rows(X)
+    assert codes[0] == codes[2] != codes[1] == codes[3]
+    rows = X[[0, 1, 2, 3, 2, 0, 1]]
+    for given in (rows, torch.tensor(rows)):
+        found = get_backend(given).group_duplicates(given)
+        assert np.asarray(found.member).tolist() == [0, 1, 2, 3, 2, 0, 1]
+        assert np.asarray(found.first).tolist() == [0, 1, 2, 3]

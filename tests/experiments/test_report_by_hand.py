@@ -175,6 +175,16 @@ def test_settings_failures_and_provenance(store):
     assert told["Took"] == "0 s"
 
 
+def test_a_data_set_has_the_sizes_of_the_first_row_that_was_run_on_it():
+    def result(row, *records):
+        sizes = tuple({"data": {"n": n, "d": 2, "q": 3, "labels_per_row": 1.5}} for n in records)
+        return Result("e", "x", row, row, "method", records=sizes)
+
+    grid = make._dataset_grid(Results([result("later"), result("a", 30), result("b", 40)]))
+    assert [(row.name, row.cells[0].text) for row in grid.rows] == [("x", "30")]
+    assert make._dataset_grid(Results([result("later")])).rows == ()
+
+
 def test_numbers_in_a_table_are_as_people_read_them():
     records = [{"Row": "a", "Big": 12.34567, "Small": 0.00012345, "Usual": 0.5, "Count": 12345, "Word": "w"},
                {"Row": "b", "Big": 10.0, "Small": 0.0, "Usual": -0.25, "Count": 0, "Word": None,

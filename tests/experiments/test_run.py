@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import textwrap
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -16,10 +17,11 @@ from joblib import Parallel, delayed
 
 from contone import Temperature
 from contone.exceptions import InputError, MissingExtraError
+from contone.experiments import run as running
 from contone.experiments.compute import compute
 from contone.experiments.describe import describe
 from contone.experiments.plan import Cell
-from contone.experiments.run import Progress, _backend, run
+from contone.experiments.run import Progress, _backend, leave_with, run
 from contone.experiments.sources import load
 from contone.experiments.store import Store
 
@@ -268,6 +270,22 @@ def _children(pid: int) -> list[int]:
     with suppress(OSError):
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []
+
+
+def test_a_worker_ends_when_its_parent_is_gone_and_not_before(monkeypatch):
+    parents, ended = iter([7, 7, 7, 1]), threading.Event()
+    asked, codes = [], []
+
+    def leave(code: int) -> None:
+        codes.append(code)
+        ended.set()
+
+    monkeypatch.setattr(running, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(running.os, "getppid", lambda: asked.append(next(parents)) or asked[-1])
+    monkeypatch.setattr(running.os, "_exit", leave)
+    leave_with(7)
+    assert ended.wait(10)
+    assert (asked, codes) == ([7, 7, 7, 1], [1])
 
 
 @pytest.mark.parametrize("jobs", [0, -99_999, 99_999])  # -2 is all cores but one, as joblib counts

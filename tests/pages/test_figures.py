@@ -12,6 +12,7 @@ from scipy.spatial import ConvexHull
 
 from contone import datasets
 from contone.pages.figures import _eye, _mesh, draw_manifold, manifold_image, save, tones, triangles
+from contone.pages.svg import bare, canvas
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +128,23 @@ f.manifold_image(X, np.zeros((9, 3)))
 assert "matplotlib.pyplot" not in sys.modules
 """
     assert bare_forks.run("-c", code).returncode == 0
+
+
+@pytest.mark.parametrize("sides", [(), ("left",), ("bottom",), ("left", "top", "right"), ("bottom", "left")])
+def test_an_axis_without_a_line_has_no_ticks_on_it(sides):
+    axis = canvas(2.0, 1.0).subplots()
+    usual = axis.xaxis.get_major_ticks()[0].tick1line.get_markersize()
+    bare(axis, *sides)
+    assert {side for side, line in axis.spines.items() if not line.get_visible()} == set(sides)
+    for name, side in (("x", "bottom"), ("y", "left")):
+        lengths = {tick.tick1line.get_markersize() for tick in getattr(axis, f"{name}axis").get_major_ticks()}
+        assert lengths == {0 if side in sides else usual}
+
+
+def test_a_surface_fills_its_picture(data):
+    """From one edge to the other in its longer direction, in the middle of the other one."""
+    seen = pixels(manifold_image(data.X, np.full((len(data.X), 3), 0.5)))[..., 3] > 0
+    rows, columns = (np.flatnonzero(seen.any(axis=k)) for k in (1, 0))
+    margins = [(places[0], n - 1 - places[-1]) for places, n in ((rows, seen.shape[0]), (columns, seen.shape[1]))]
+    assert min(max(pair) for pair in margins) <= 3
+    assert all(abs(a - b) <= 3 for a, b in margins)

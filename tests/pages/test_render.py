@@ -9,6 +9,7 @@ import re
 import pytest
 
 from contone.exceptions import InputError
+from contone.pages import escape
 from contone.pages.blocks import (
     Cell,
     Charts,
@@ -169,3 +170,28 @@ def test_a_file_has_the_form_of_its_suffix(tmp_path):
         assert save(REPORT, tmp_path / name).read_text(encoding="utf-8") == render(REPORT, form)
     with pytest.raises(InputError, match=r"the suffix must be one of .html, .htm, .json, .md, .tex"):
         save(REPORT, tmp_path / "a.doc")
+
+
+def test_texts_are_escaped_as_each_form_asks_and_a_per_cent_sign_stays_with_its_number():
+    hostile = Document("<b>&", "50 % of a_b", (Section("s", "<i>", (Text("<script>", code="x < y"),)),))
+    page = render(hostile, "html")
+    assert "<b>&" not in page
+    assert "<script>" not in page.split("<body")[1].split("<script")[0]
+    for text in ("&lt;b&gt;&amp;", "&lt;i&gt;", "&lt;script&gt;", "x &lt; y", "50\N{NO-BREAK SPACE}% of a_b"):
+        assert text in page
+    for form, title in (("markdown", r"\<b\>"), ("latex", r"\textless{}b\textgreater{}\&")):
+        text = render(hostile, form)
+        assert title in text
+        assert "\N{NO-BREAK SPACE}" not in text
+
+
+def test_json_in_a_page_is_what_it_was_and_nothing_in_it_is_changed_by_the_page():
+    text = "".join(map(chr, [*range(0x2070), 0xDC00, 0xD800, *range(0xFFF0, 0x10010)]))
+    written = escape.json_for_html(text)
+    assert json.loads(written) == text
+    assert escape.printable(written) == written
+    assert not set("<>&\u2028\u2029") & set(written)
+
+
+def test_names_do_not_turn_the_line_around_that_they_stand_in():
+    assert "\u202e" not in escape.html("a\u202eb") + escape.markdown("a\u202eb") + escape.latex("a\u202eb")

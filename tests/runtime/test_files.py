@@ -195,3 +195,31 @@ def test_own_files_are_regular_ones_of_this_user(tmp_path, monkeypatch):
     assert found == [True, False, False, False]
     monkeypatch.setattr(files.os, "geteuid", lambda: os.getuid() + 1)
     assert not files.is_own_file(tmp_path / "file")
+
+
+def test_a_new_file_has_the_rights_that_are_usual_and_a_replaced_one_its_own(tmp_path):
+    before = os.umask(0o022)
+    try:
+        for mask, expected in ((0, 0o666), (0o022, 0o644), (0o077, 0o600)):
+            os.umask(mask)
+            files.write_whole(tmp_path / f"new-{mask}", "text")
+            assert (tmp_path / f"new-{mask}").stat().st_mode & 0o777 == expected
+            assert os.umask(mask) == mask  # as it was
+        for mode in (0o640, 0o755, 0o600):
+            (tmp_path / "old").write_text("old")
+            (tmp_path / "old").chmod(mode)
+            files.write_whole(tmp_path / "old", "new", overwrite=True)
+            assert (tmp_path / "old").stat().st_mode & 0o777 == mode
+    finally:
+        os.umask(before)
+
+
+def test_what_lies_beside_a_file_is_hidden_and_has_its_name_where_that_is_not_too_long(tmp_path):
+    assert files.hidden_sibling(tmp_path / "a.csv", "parts") == tmp_path / ".a.csv.parts"
+    for length in (files.LONGEST_NAME - 20, files.LONGEST_NAME - 19):
+        found = files.hidden_sibling(tmp_path / ("é" + "x" * (length - 2)), "parts").name
+        assert found.startswith(".é") is (length == files.LONGEST_NAME - 20)
+        assert len(os.fsencode(found)) <= files.LONGEST_NAME
+        assert found.endswith(".parts")
+    long = [files.hidden_sibling(tmp_path / (name * 250), "x") for name in "ab"]
+    assert long[0] != long[1]

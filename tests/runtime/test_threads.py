@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -260,3 +261,35 @@ def test_openmp_keeps_to_one_thread_where_pieces_have_threads(two_threads, monke
     machine._pool.cache_clear()  # its threads know what was loaded when they began
     assert list(side_by_side(lambda _: openmp_threads(), range(4))) == [{1}] * 4
     machine._pool.cache_clear()
+
+
+class Library:
+    """One of the libraries that threadpoolctl finds, with two threads."""
+
+    def __init__(self, api: str, layer: str = ""):
+        self.user_api, self.threading_layer, self.n = api, layer, 2
+
+    def get_num_threads(self) -> int:
+        return self.n
+
+    def set_num_threads(self, n: int) -> None:
+        self.n = n
+
+
+def test_each_context_sets_its_own_kind_of_libraries_and_puts_them_back(monkeypatch):
+    """BLAS is set by one, OpenMP and a BLAS that is built on it by the other; what is neither by none."""
+    known = Library("blas", "pthreads"), Library("blas", "openmp"), Library("openmp"), Library("other")
+    monkeypatch.setattr(machine, "_libraries", lambda: SimpleNamespace(lib_controllers=known))
+
+    def threads() -> list[int]:
+        return [library.n for library in known]
+
+    one = machine.one_blas_thread()
+    with one:
+        assert threads() == [1, 2, 2, 2]
+        with one:  # within itself
+            assert threads() == [1, 2, 2, 2]
+        assert threads() == [1, 2, 2, 2]
+        with machine._one_openmp_thread():
+            assert threads() == [1, 1, 1, 2]
+    assert threads() == [2, 2, 2, 2]

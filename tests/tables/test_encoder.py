@@ -93,6 +93,9 @@ def test_a_name_is_a_name_and_must_be_there():
     for wrong in ({"text": ["titel"]}, {"categorical": "z"}):
         with pytest.raises(FeatureError, match="there is no column"):
             ColumnEncoder(**wrong).fit(frame)
+    for wrong in ({"missing": "drop"}, {"n_text": 0}, {"categorical": 3}):
+        with pytest.raises(ValueError, match=f"The '{next(iter(wrong))}' parameter of ColumnEncoder must be"):
+            ColumnEncoder(**wrong).fit(frame)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

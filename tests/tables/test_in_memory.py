@@ -10,6 +10,7 @@ import pytest
 
 import contone
 from contone.exceptions import ArgumentError, InputTypeError
+from contone.tables.settings import ReadingOptions, WritingOptions
 
 NAMES = ["calm", "happy", "sad"]
 SETS = [[0, 2], [1], [0, 1], [2]]
@@ -89,6 +90,18 @@ def test_what_is_no_table_is_refused():
         contone.enhance_table(pl.DataFrame(PLAIN), labels=NAMES, missing="drop")
     with pytest.raises(ArgumentError, match="no rows"):
         contone.enhance_table(pl.DataFrame(PLAIN).clear(), labels=NAMES)
+    for odd in ([object(), {1}, [1]], [1, "x", b"y"]):
+        with pytest.raises(InputTypeError, match="cannot be read"):
+            contone.enhance_table(pd.DataFrame({"a": [1, 0, 1], "o": pd.Series(odd, dtype=object)}), labels="a")
+    with pytest.raises(InputTypeError, match="cannot be read"):
+        contone.enhance_table(pd.DataFrame(np.eye(3), columns=["a", "a", "b"]), labels="a")
+
+
+@pytest.mark.parametrize("name", [*ReadingOptions.__annotations__, *WritingOptions.__annotations__, "intervals"])
+def test_an_option_of_another_kind_is_refused_by_its_name(name):
+    if name != "overwrite":
+        with pytest.raises(ArgumentError, match="must be"):
+            contone.enhance_table(pl.DataFrame(PLAIN), **{"labels": NAMES, "method": "uniform", name: object()})
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "datasets"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -100,3 +101,9 @@ def test_numbers_of_a_sheet_that_are_whole_and_exact_become_integers(values, who
     found = excel._whole(pl.Series(values, dtype=pl.Float64))
     assert (found.dtype == pl.Int64) == whole
     assert [value if value is None else float(value) for value in found] == values
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
+def test_of_a_full_disk_is_said_what_the_disk_says():
+    with pytest.raises(OSError, match="No space left"):
+        excel.write_excel(pl.DataFrame({"a": [1]}), Path("/dev/full"))

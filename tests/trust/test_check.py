@@ -70,6 +70,9 @@ def test_it_prints_and_is_plain_values(checked):
     assert text.startswith(checked.decision.sentence())
     assert text.count("\n") == len(checked.findings) + len(checked.decision.actions) + len(checked.not_checked) + 1
     assert max(map(len, checked.text(width=80).splitlines())) <= 80
+    narrow = checked.text(width=50).splitlines()
+    assert max(map(len, narrow)) <= 50
+    assert not any(line.startswith(" " * 3) for line in narrow)  # no column of verdicts that half of the line goes to
     content = json.loads(json.dumps(checked.to_dict()))
     assert content["rule"] == "CumulativeMass(t=0.5)"
     assert len(content["labels"]) == 5
@@ -218,7 +221,7 @@ def test_a_check_in_words(checked):
                     baselines={"equal": 0.25, "labels": 0.1234}, not_checked=("Not this.",))  # fmt: skip
     said = str(plain.expected_error).capitalize().replace("kl", "KL")
     assert plain.headline() == (
-        f"Under the rule “W” labels marked yes keep 75% of the weight. {said} (equal 0.25, labels 0.123)."
+        f"Under the rule “W”, labels marked yes keep 75% of the weight. {said} (equal 0.25, labels 0.123)."
     )
     full = replace(plain, explained=0.9, rule_share=0.005, method="LP").headline()
     assert full.startswith("Under the rule “W”, which explains the number of labels of 90% of rows, with LP labels")

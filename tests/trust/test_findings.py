@@ -138,6 +138,8 @@ def test_the_rule_is_open_where_it_makes_half_of_the_error():
         "it is “a” with 70%, or “b” with 30%; marked labels keep 50% to 60% of the weight, and 50% of" in found.sentence
     )
     assert rule_finding(over(share=0.51, weights={"a": 0.7, "b": 0.3}), "a").verdict == DOUBTFUL
+    assert rule_finding(over(share=0.4, weights={"a": 0.04, "b": 0.96}), "a").verdict == DOUBTFUL
+    assert rule_finding(over(share=0.4, weights={"a": 0.05, "b": 0.95}), "a").verdict == FINE
     assert "no other rule than “a” is likely" in rule_finding(over(), "a").sentence
 
 
@@ -488,5 +490,5 @@ def test_the_worst_reasons_come_first_and_those_of_one_kind_in_the_order_of_the_
               (("spread", DOUBTFUL), ("rule", DOUBTFUL), ("chain", OFF), ("features", FINE))]  # fmt: skip
     decision = decide(doubts)
     assert decision.names == ("chain", "rule", "spread")
-    assert decision.sentence().startswith("Do not use: the sampler has not settled; most of the expected error")
+    assert decision.sentence().startswith("Do not use: the sampler has not settled; the labels may well have been")
     assert decide([]).sentence() == "Use: no check speaks against it."

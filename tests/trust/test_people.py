@@ -105,7 +105,7 @@ def test_answers_of_people_who_hardly_follow_the_items_are_counted():
     for others, verdict in ((31, "fine"), (30, "fine"), (29, "doubtful")):
         found = persons_finding([idle, careful._replace(answers=others)])
         assert (found.name, found.verdict, found.value) == ("persons", verdict, 30 / (30 + others))
-        assert "1 of 2 surely follow" in found.sentence
+        assert f"1 of 2 say next to nothing (sharpness below 0.5 with 95 %); {30 / (30 + others):.0%}" in found.sentence
 
 
 def page_of(**changes):
@@ -170,6 +170,6 @@ def test_the_page_is_whole_and_names_are_text():
     pytest.importorskip("jinja2")
     text = render(people_document(look_at_people(*answered()), HOSTILE), "html")
     assert HOSTILE not in text
-    for part in ("Who", "Ambiguous", "Doubtful", "Krippendorff", "Degrees by label"):
+    for part in ("People", "Ambiguous", "Doubtful", "Krippendorff", "Degrees by label"):
         assert part in text
     assert "name the column of the person" in render(people_document(look_at_people(*answered()[:3])), "html")

@@ -158,4 +158,4 @@ def test_a_rule_is_beside_the_two_most_likely_others_with_weights_that_sum_to_on
     weights(), weights(is_named=False), weights(q=60), weights(q=61)
     assert [given[2] for given in asked] == [own, None, own, own]
     assert [len(given[3]) for given in asked] == [len(SHARES)] * 3 + [1]
-    assert asked[3][3:] == ((0.9,), (1.0,))  # of many labels, rules that have a name only
+    assert asked[3][3:5] == ((0.9,), (1.0,))  # of many labels, rules that have a name only

@@ -30,13 +30,10 @@ class DaskBackend(Backend):
 
     # Rows
 
-    def map_rows(
-        self, function: Callable[..., Array], *arrays: Array, columns: int, dtype: type = np.float64, **shared: Array
-    ) -> Array:
-        """function(rows of every array, **shared) -> (m, columns), lazily; what is `shared` goes to a worker once."""
+    def map_rows(self, function: Callable[..., Array], *arrays: Array, columns: int) -> Array:
+        """function(rows of every array) -> (m, columns), lazily."""
         chunks = next(A.chunks[0] for A in arrays if isinstance(A, da.Array))
-        once = {name: delayed(A) for name, A in shared.items()}
-        return da.map_blocks(function, *arrays, chunks=(chunks, (columns,)), meta=NO_ROWS.astype(dtype), **once)
+        return da.map_blocks(function, *arrays, chunks=(chunks, (columns,)), meta=NO_ROWS)
 
     def compute(self, *arrays: Array) -> tuple[Array, ...]:
         return tuple(compute(*arrays))

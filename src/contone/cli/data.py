@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ from contone.exceptions import DataError
 
 if TYPE_CHECKING:
     from contone.datasets import Status
+    from contone.typing import Record
 
 app = typer.Typer(no_args_is_help=True, help="Data sets with known distributions: list, fetch, describe them.")
 
@@ -146,13 +147,13 @@ def _known(name: str) -> Status:
         raise terminal.usage_error(str(error), "NAME") from error
 
 
-def _record(s: Status) -> dict[str, Any]:
+def _record(s: Status) -> Record:
     """A state as plain values, null where unknown."""
     known = {key: value or None for key, value in asdict(s).items()}
     return {**known, "path": str(s.path) if s.path else None, "in_paper": s.in_paper}
 
 
-def _describe(s: Status) -> dict[str, Any]:
+def _describe(s: Status) -> Record:
     """What `info` says, as plain values: from the data where they are available, else from the registry."""
     from contone import datasets
     from contone.measurements import CumulativeMass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -18,6 +18,7 @@ from contone.cli.method import find_method, known_methods
 
 if TYPE_CHECKING:
     from contone.base import Enhancer
+    from contone.typing import Record
 
 
 @options.command
@@ -98,7 +99,7 @@ def measures(as_json: options.AsJson = False) -> None:
     terminal.say("The last two are readings of KL in the literature; contone's own KL is the textbook's KL(D || R).")
 
 
-def describe_method(name: str, cls: type[Enhancer]) -> dict[str, Any]:
+def describe_method(name: str, cls: type[Enhancer]) -> Record:
     """What `contone methods` says about a method, as plain values."""
     from contone.base import InductiveMixin
 
@@ -119,25 +120,21 @@ def summary(cls: type) -> str:
     return " ".join(inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].replace("`", "").split())
 
 
-def _print_method(record: dict[str, Any], cls: type[Enhancer]) -> None:
+def _print_method(record: Record, cls: type[Enhancer]) -> None:
 
-    def said(settings: dict[str, Any]) -> str:
+    def said(settings: Record) -> str:
         return ", ".join(f"{k}={v!r}" for k, v in settings.items())
 
-    presets = (f"Preset {name}: {said(settings)}" for name, settings in record["presets"].items())
     terminal.print_entry(record["name"], _kind(record))
     # A line that was only broken because the line of the source was full is joined again.
     for line in re.sub(r"(?<=[^\n]{85})\n *(?=[\w(`])", " ", inspect.getdoc(cls) or "").split("\n"):
         terminal.out().print(Padding(Text(line.strip()), (0, 0, 0, len(line) - len(line.lstrip()))))
-    for line in (
-        "",
-        f"Reference: {record['reference']}",
-        f"Parameters and defaults: {said(record['parameters']) or 'none'}",
-        *presets,
-    ):
+    presets = [f"Preset {name}: {said(settings)}" for name, settings in record["presets"].items()]
+    defaults = f"Parameters and defaults: {said(record['parameters']) or 'none'}"
+    for line in ("", f"Reference: {record['reference']}", defaults, *presets):
         terminal.out().print(line, markup=False)
 
 
-def _kind(record: dict[str, Any]) -> str:
+def _kind(record: Record) -> str:
     kind = "baseline" if record["baseline"] else "method"
     return f"{kind}, predicts new rows" if record["inductive"] else kind

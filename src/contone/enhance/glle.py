@@ -23,7 +23,7 @@ N. Xu, Y.-P. Liu, X. Geng. Label enhancement for label distribution learning. IE
 """
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -54,6 +54,9 @@ SCORE_TOLERANCE = 1e-4
 than the best by a ten thousandth; after 100 steps at the latest. Too few steps favour too much smoothing."""
 N_PAIRS = 20
 """Pairs that L-BFGS remembers, as in the authors' code."""
+
+EqualRows: TypeAlias = tuple[int, Operator | None]
+"""How many rows are distinct, and the map that takes means over equal ones; None where all are distinct."""
 
 
 @estimator
@@ -164,13 +167,7 @@ class GLLE(InductiveMixin, Enhancer):
         return solution.with_value(to_distributions(P, self.output), **info)
 
     def _smooth(
-        self,
-        A: Graph,
-        L: Array,
-        lambda_: float,
-        equal: tuple[int, Operator | None],
-        asked: Array | None,
-        neutral: Array,
+        self, A: Graph, L: Array, lambda_: float, equal: EqualRows, asked: Array | None, neutral: Array
     ) -> Solution:
         """The minimiser P of the objective over all P that are equal on equal rows.
 
@@ -287,7 +284,7 @@ def objective(P: Array, A: Graph, L: Array, lambda_: float, asked: Array | None 
     return value, 2.0 * (residual + lambda_ * smoothness)
 
 
-def average_equal_rows(X: Array) -> tuple[int, Operator | None]:
+def average_equal_rows(X: Array) -> EqualRows:
     """How many distinct rows X (n, d) has, and the map that gives each row of V (n, q) the mean over all rows that are
     equal in X; None where no two are."""
     backend = get_backend(X)

@@ -90,10 +90,10 @@ def _outcome(cell: Cell, n_rows: int | None) -> Record:
     return outcome
 
 
-def example_rows(D: np.ndarray, count: int = N_EXAMPLES) -> list[int]:
+def example_rows(D: np.ndarray) -> list[int]:
     """Rows to show, chosen by the truth's shape alone: from the flattest to the most peaked, at even quantiles."""
     order = np.argsort(np.max(D, axis=1), kind="stable")
-    positions = np.linspace(0.05, 0.95, min(count, len(D))) * (len(D) - 1)
+    positions = np.linspace(0.05, 0.95, min(N_EXAMPLES, len(D))) * (len(D) - 1)
     return [int(order[round(p)]) for p in positions]
 
 

@@ -228,7 +228,7 @@ def spec_rows(spec: Spec) -> Iterator[Cell]:
             yield Cell(spec.name, **marks, task=task, degradation=spec.degradation)
 
 
-def _task_row(row: Mapping[str, Any]) -> Iterator[_Marked]:
+def _task_row(row: Record) -> Iterator[_Marked]:
     """A reference: `learners` are those that compete in a limit, `splits` and `seed` those of a floor."""
     kind = row["task"]
     if kind not in TASKS:
@@ -238,7 +238,7 @@ def _task_row(row: Mapping[str, Any]) -> Iterator[_Marked]:
     yield {**marks, "task": {"kind": kind, **options}}, None
 
 
-def _method_rows(row: Mapping[str, Any]) -> Iterator[_Marked]:
+def _method_rows(row: Record) -> Iterator[_Marked]:
     known = {cls.__name__: cls for cls in all_methods().values()}
     ways = next(({"task": {"kind": kind, **row[key]}} for key, kind in WAYS.items() if key in row), {})
     for name in known if row["methods"] == "all" else row["methods"]:
@@ -261,7 +261,7 @@ def _method_rows(row: Mapping[str, Any]) -> Iterator[_Marked]:
                 yield marks, made(enhancer=estimator) if made else estimator
 
 
-def _class_rows(row: Mapping[str, Any]) -> Iterator[_Marked]:
+def _class_rows(row: Record) -> Iterator[_Marked]:
     cls: Any = named(row["class"])
     params = {name: build(value) for name, value in row.get("params", {}).items()}
     params.update(dict.fromkeys(row.get("without", ()), None))

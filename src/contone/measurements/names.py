@@ -71,7 +71,7 @@ def parse_rule(text: str) -> Measurement | str:
 def known_rules() -> str:
     """What can be typed, in one line."""
     named = ", ".join(f"{s} ({spoken.words})" if spoken.words != s else s for s, (_, spoken) in SPOKEN.items())
-    return f"{named}; or with a parameter: cumulative:0.9, threshold:0.2, topk:3"
+    return f"{named}; or with a number: {', '.join(f'{name}:NUMBER' for name in TYPED)}"
 
 
 def _short_name(typed: str) -> str | None:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import cg, splu
 
 from contone.numerics.solution import Solution
-from contone.typing import Array
+from contone.typing import Array, Matrix
 
 DENSE_LIMIT = 1500
 """Free entries up to which a dense Cholesky factor is used; it does not mind a bad condition, and 1500 cost 18 MB."""
@@ -26,13 +26,7 @@ SPARSE_ROW = 24
 
 
 def solve_box_qp(
-    H: sp.csr_array | np.ndarray,
-    B: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    *,
-    tol: float = 1e-9,
-    max_iter: int = 500,
+    H: sp.csr_array | Matrix, B: Matrix, lower: Matrix, upper: Matrix, *, tol: float = 1e-9, max_iter: int = 500
 ) -> Solution:
     """The minimiser U (n, q), feasible exactly, with `kkt_residual` as its certificate.
 
@@ -55,7 +49,7 @@ def solve_box_qp(
     return Solution(U, float(0.5 * np.vdot(U, H @ U) - np.vdot(B, U)), worst, n_iter, worst <= tol)
 
 
-def _scale(H: sp.csr_array | np.ndarray, B: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> tuple[float, float]:
+def _scale(H: sp.csr_array | Matrix, B: Matrix, lower: Matrix, upper: Matrix) -> tuple[float, float]:
     """The largest diagonal entry of H, and the size of the bounds and of B/h."""
     h = float(H.diagonal().max(initial=0.0)) or 1.0
     bounds = np.abs(np.concatenate([lower.ravel(), upper.ravel()]))
@@ -63,8 +57,8 @@ def _scale(H: sp.csr_array | np.ndarray, B: np.ndarray, lower: np.ndarray, upper
 
 
 def _solve_column(
-    H: sp.csr_array | np.ndarray, b: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, tol: float, max_iter: int
-) -> tuple[np.ndarray, float, int]:
+    H: sp.csr_array | Matrix, b: Matrix, lower: Matrix, upper: Matrix, *, tol: float, max_iter: int
+) -> tuple[Matrix, float, int]:
     """u (n,), its KKT residual and the number of steps."""
     h, size = _scale(H, b, lower, upper)
     u = np.clip(np.zeros_like(b), lower, upper)
@@ -92,7 +86,7 @@ def _solve_column(
     return u, residual, iteration
 
 
-def _solve(H: sp.csr_array | np.ndarray, b: np.ndarray, tol: float) -> Array:
+def _solve(H: sp.csr_array | Matrix, b: Matrix, tol: float) -> Array:
     """H^-1 b, by what suits the matrix."""
     if not isinstance(H, np.ndarray):
         if H.nnz <= SPARSE_ROW * len(b):

@@ -29,7 +29,7 @@ from math import factorial
 import numpy as np
 
 from contone.numerics.solution import Solution
-from contone.typing import Array
+from contone.typing import Array, Matrix
 
 RADIUS = 2.0
 """Steps satisfy |delta_kj| max_i s_i <= RADIUS, so no logit moves by more than this in one iteration."""
@@ -41,11 +41,11 @@ NEWTON_TOLERANCE = 1e-6
 
 
 def improved_iterative_scaling(
-    X: np.ndarray,
-    D: np.ndarray,
-    Theta: np.ndarray,
+    X: Matrix,
+    D: Matrix,
+    Theta: Matrix,
     *,
-    penalty: np.ndarray | float = 0.0,
+    penalty: Matrix | float = 0.0,
     accelerate: bool = False,
     max_iter: int = 500,
     tol: float = 1e-6,
@@ -80,7 +80,7 @@ def improved_iterative_scaling(
     rms[rms == 0] = 1.0
     target = Xt @ D / n  # the left-hand side of (*)
 
-    def evaluate(Theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def evaluate(Theta: Matrix) -> tuple[float, Matrix]:
         P, log_partition = softmax_and_log_partition(Theta.T @ Xt)
         return float(log_partition.mean() - np.vdot(target, Theta) + 0.5 * np.sum(penalty * Theta**2)), P
 
@@ -106,7 +106,7 @@ def improved_iterative_scaling(
     return Solution(Theta, history[-1], residual, n_iter, residual <= tol, {"objective": history})
 
 
-def centre_over_labels(Theta: np.ndarray) -> Array:
+def centre_over_labels(Theta: Matrix) -> Array:
     """Theta (d, q) with rows that sum to zero: the same predictions and the least penalty.
 
     The steps of (*) do not keep the sums, and the penalty alone would take very long to remove them.
@@ -114,7 +114,7 @@ def centre_over_labels(Theta: np.ndarray) -> Array:
     return Theta - Theta.mean(axis=1, keepdims=True)
 
 
-def softmax_and_log_partition(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def softmax_and_log_partition(Z: Matrix) -> tuple[Matrix, Matrix]:
     """Softmax over the labels of Z (q, n), and the logarithm of its denominators, log sum_j exp(z_ji), (n,).
 
     Labels come first here: reductions over a short last axis are several times slower.
@@ -138,10 +138,10 @@ class Anderson:
 
     def clear(self) -> None:
         """Forget the past."""
-        self.images: list[np.ndarray] = []
-        self.residuals: list[np.ndarray] = []
+        self.images: list[Matrix] = []
+        self.residuals: list[Matrix] = []
 
-    def next(self, Theta: np.ndarray, image: np.ndarray) -> Array:
+    def next(self, Theta: Matrix, image: Matrix) -> Array:
         """The iterate after Theta (d, q), whose image under G is given."""
         self.images = [*self.images[-self.memory :], image.ravel()]
         self.residuals = [*self.residuals[-self.memory :], (image - Theta).ravel()]
@@ -160,7 +160,7 @@ class Moments:
         c, the number of moments, and the radius of steps for which that many are enough.
     """
 
-    def __init__(self, Xt: np.ndarray) -> None:
+    def __init__(self, Xt: Matrix) -> None:
         self.d, self.n = Xt.shape
         s = np.abs(Xt).sum(axis=0)
         low, high = float(s.min()), float(s.max())
@@ -170,13 +170,13 @@ class Moments:
         self.powers = np.stack([(s - self.centre) ** m / factorial(m) for m in range(self.order)]) / self.n
         self.parts = [np.maximum(Xt, 0.0), np.maximum(-Xt, 0.0)] if (Xt < 0).any() else [Xt]
 
-    def of(self, P: np.ndarray) -> list[np.ndarray]:
+    def of(self, P: Matrix) -> list[Matrix]:
         """M_m under P (q, n) for the positive and, where there is one, the negative part of X: (order, d, q) each."""
         # The powers go to P, not to X: q is the smaller side as a rule, and X need not be kept once for each power.
         weighted = (self.powers[:, None, :] * P).reshape(-1, self.n)
         return [(weighted @ part.T).reshape(self.order, -1, self.d).transpose(0, 2, 1) for part in self.parts]
 
-    def expected(self, M: list[np.ndarray], delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def expected(self, M: list[Matrix], delta: Matrix) -> tuple[Matrix, Matrix]:
         """1/n sum_i p_ij x_ik exp(delta_kj sgn(x_ik) s_i) and its derivative by delta, (d, q) each."""
         value, slope = self._one_sign(M[0], delta)
         if len(M) > 1:
@@ -184,7 +184,7 @@ class Moments:
             value, slope = value - negative, slope + negative_slope
         return value, slope
 
-    def _one_sign(self, M: np.ndarray, delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _one_sign(self, M: Matrix, delta: Matrix) -> tuple[Matrix, Matrix]:
         """exp(delta c) sum_m delta^m M_m and its derivative, by Horner's rule."""
         series = M[-1]
         derivative = np.zeros_like(series)
@@ -205,13 +205,8 @@ def series_order(radius: float) -> int:
 
 
 def solve_steps(
-    M: list[np.ndarray],
-    moments: Moments,
-    target: np.ndarray,
-    Theta: np.ndarray,
-    penalty: np.ndarray | float,
-    start: np.ndarray,
-) -> np.ndarray:
+    M: list[Matrix], moments: Moments, target: Matrix, Theta: Matrix, penalty: Matrix | float, start: Matrix
+) -> Matrix:
     """The roots delta (d, q) of (*), or the ends of [-max_delta, max_delta] where the root lies beyond.
 
     Newton's method inside a bracket that shrinks with every evaluation; a step that would leave it is replaced by its

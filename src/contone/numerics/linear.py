@@ -10,12 +10,7 @@ from contone.typing import Array, Operator
 
 
 def conjugate_gradient(
-    apply: Operator,
-    B: Array,
-    *,
-    diagonal: Array | None = None,
-    tol: float = 1e-10,
-    max_iter: int = 1000,
+    apply: Operator, B: Array, *, diagonal: Array | None = None, tol: float = 1e-10, max_iter: int = 1000
 ) -> Solution:
     """Solve A X = B for symmetric positive definite A, for all columns of B at once.
 

@@ -26,8 +26,9 @@ LATEX = {
     "≤": r"$\leq$",
 }
 
-CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-"""Control characters but for tabs and ends of lines, halves of surrogate pairs, code points that are none."""
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""Control characters but for tabs and ends of lines, those that turn the order of a line around, halves of surrogate
+pairs, code points that are none."""
 
 
 def html(text: str) -> str:
@@ -44,7 +45,7 @@ def json_for_html(value: Any) -> str:
     "\\u003c/script\\u003e\\u003c!--"
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return text.translate({ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+    return re.sub(f"[<>&\u2028\u2029]|{CONTROLS.pattern}", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def identifier(text: str) -> str:

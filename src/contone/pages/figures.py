@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from contone.exceptions import ArgumentError
 from contone.pages.svg import Axes, Figure
 from contone.runtime.files import check_target, replacing
+from contone.typing import Matrix
 
 FORMATS = (".svg", ".png", ".pdf")
 
@@ -23,13 +24,13 @@ AZIMUTH, ELEVATION, HEIGHT = -60.0, 45.0, 0.7
 """Where the eye stands, in degrees, and by how much the third coordinate is flattened."""
 
 
-def tones(D: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.float64]:
+def tones(D: Matrix, truth: Matrix) -> Matrix:
     """Degrees D (n, 3) as colours in [0, 1]: linear, with the middle 98 % of the truth's degrees as the full range."""
     low, high = np.percentile(truth, [1, 99])
     return np.asarray(np.clip((D - low) / (high - low), 0.0, 1.0))
 
 
-def manifold_image(X: NDArray[np.float64], colours: NDArray[np.float64], *, pixels: int = 480) -> bytes:
+def manifold_image(X: Matrix, colours: Matrix, *, pixels: int = 480) -> bytes:
     """One surface as a PNG on a transparent ground, for pages that set the words around it themselves."""
     from matplotlib.figure import Figure
 
@@ -38,7 +39,7 @@ def manifold_image(X: NDArray[np.float64], colours: NDArray[np.float64], *, pixe
     return _bytes(figure, dpi=pixels / 3.0, transparent=True)
 
 
-def draw_manifold(axis: Axes, X: NDArray[np.float64], colours: NDArray[np.float64]) -> None:
+def draw_manifold(axis: Axes, X: Matrix, colours: Matrix) -> None:
     """Draw the surface through the points X (n, 3), seen from a corner without perspective, far faces first."""
     from matplotlib.collections import PolyCollection
 
@@ -82,14 +83,14 @@ def _bytes(figure: Figure, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def triangles(X: NDArray[np.float64]) -> NDArray[np.int32]:
+def triangles(X: Matrix) -> NDArray[np.int32]:
     """Triangles (k, 3) between the points X (n, 3), none over another one when they are seen from above."""
     from scipy.spatial import Delaunay
 
     return np.asarray(Delaunay(X[:, :2]).simplices)
 
 
-def _mesh(X: NDArray[np.float64], faces: NDArray[np.int32]) -> NDArray[np.float64]:
+def _mesh(X: Matrix, faces: NDArray[np.int32]) -> Matrix:
     """A factor for the brightness of each face: of a grid, ten lines each way a little darker, which show the shape.
 
     Light and shade would show it better but change every colour, and colours are what the picture is read by.
@@ -101,7 +102,7 @@ def _mesh(X: NDArray[np.float64], faces: NDArray[np.int32]) -> NDArray[np.float6
     return np.where((place % 1 < 0.2).any(axis=1), 0.91, 1.0)
 
 
-def _eye(azimuth: float, elevation: float) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _eye(azimuth: float, elevation: float) -> tuple[Matrix, Matrix, Matrix]:
     """Unit vectors to the right, upwards and towards the eye."""
     a, e = math.radians(azimuth), math.radians(elevation)
     towards = np.array([math.cos(e) * math.cos(a), math.cos(e) * math.sin(a), math.sin(e)])

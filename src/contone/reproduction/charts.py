@@ -119,14 +119,14 @@ class Curve:
     uniform: float | None
 
 
-def curves(results: Results, experiment: str = "sensitivity") -> list[Curve]:
+def curves(results: Results) -> list[Curve]:
     """A curve for each row, data set and parameter with at least one measured point."""
     found: dict[tuple[str, str, str], dict[float, float | None]] = {}
-    for result in results.of(experiment):
+    for result in results.of("sensitivity"):
         for parameter, value in result.setting.items():
             found.setdefault((result.row, result.dataset, parameter), {})[value] = result.scores.get("kl")
     known = {place: p for place, p in found.items() if any(score is not None for score in p.values())}
-    return [Curve(*place, p, results.score(experiment, place[1], "Uniform", "kl")) for place, p in known.items()]
+    return [Curve(*place, p, results.score("sensitivity", place[1], "Uniform", "kl")) for place, p in known.items()]
 
 
 def sensitivity(curves: Sequence[Curve]) -> list[Chart]:

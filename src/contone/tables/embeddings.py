@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from contone.datasets.dataset import list_arrays, read_arrays
 from contone.exceptions import ArgumentError
 from contone.runtime.files import check_regular
 from contone.tables.settings import Reading
 from contone.tables.table import Table
+from contone.typing import Matrix
 
 
 def join(table: Table, reading: Reading, key: str | None) -> Table:
@@ -53,7 +53,7 @@ def join(table: Table, reading: Reading, key: str | None) -> Table:
     return replace(table, embedded=pl.DataFrame(E, schema=names))
 
 
-def _load(path: Path) -> tuple[NDArray[np.float64], list[str] | None]:
+def _load(path: Path) -> tuple[Matrix, list[str] | None]:
     """The array of a file, and the names of its rows where it has them."""
     try:
         check_regular(path)
@@ -67,6 +67,8 @@ def _load(path: Path) -> tuple[NDArray[np.float64], list[str] | None]:
     E = next(iter(named.values())) if len(named) == 1 else None
     if E is None or E.ndim != 2 or E.dtype.kind not in "fiu" or not np.isfinite(E).all():
         raise ArgumentError(f"{path} must hold one table (n, d) of finite numbers, and ids (n,) at most.", "embeddings")
+    if ids is not None and len(np.unique(ids)) < ids.size:
+        raise ArgumentError(f"{path} has several rows of one id.", "embeddings")
     if ids is not None and ids.shape != (len(E),):
         raise ArgumentError(f"{path} has {len(E):,} rows and {ids.size:,} ids: give one id per row.", "embeddings")
     return E.astype(np.float64), None if ids is None else [str(name) for name in ids.tolist()]

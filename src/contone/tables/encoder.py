@@ -14,8 +14,7 @@ needed; these are the settings of skrub's `StringEncoder`, whose columns are the
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
@@ -27,12 +26,11 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
-from contone.base import Interval, StrOptions
+from contone.base import COUNT, estimator, parameter
 from contone.exceptions import FeatureError, InputTypeError
 from contone.tables.columns import shown
 from contone.tables.settings import as_names
-
-Matrix = NDArray[np.float64]
+from contone.typing import Matrix
 
 FEW = 10
 """Whole numbers with so many different values or fewer may be names of classes."""
@@ -132,6 +130,7 @@ class ColumnStep:
         return self.classes[1:] if len(self.classes) == 2 else self.classes
 
 
+@estimator
 class ColumnEncoder(TransformerMixin, BaseEstimator):
     """Columns of a frame (pandas, polars, pyarrow) to a matrix of numbers.
 
@@ -162,23 +161,14 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     [[1.0, 0.0, 1.0, 0.0, 0.0], [2.0, 1.0, 0.0, 1.0, 0.0], [3.0, 0.0, 0.0, 0.0, 1.0]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "categorical": ["array-like", tuple, str],
-        "text": ["array-like", tuple, str],
-        "n_text": [Interval(Integral, 1, None, closed="left")],
-        "missing": [StrOptions({"impute", "error"})],
-    }
-
-    def __init__(
-        self, *, categorical: Sequence[str] = (), text: Sequence[str] = (), n_text: int = 30, missing: str = "impute"
-    ) -> None:
-        self.categorical = categorical
-        self.text = text
-        self.n_text = n_text
-        self.missing = missing
+    categorical: Sequence[str] = parameter("array-like", str, default=())
+    text: Sequence[str] = parameter("array-like", str, default=())
+    n_text: int = parameter(COUNT, default=30)
+    missing: str = parameter({"impute", "error"}, default="impute")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn medians, classes and which columns are constant."""
+        self._validate_params()
         frame = _frame(X)
         absent = [name for name in (*as_names(self.categorical), *as_names(self.text)) if name not in frame.columns]
         if absent:

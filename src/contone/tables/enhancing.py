@@ -266,13 +266,15 @@ def opened(table: Any) -> Table:
         return Table(frame, categories=tuple(name for name in classes if frame[name].dtype == pl.String))
     if hasattr(table, "keys") and all(is_dataset(part) for part in dict(table).values()) and len(table):
         raise InputTypeError(f"this is a dictionary of datasets: pass one of {', '.join(map(repr, table))}.")
-    try:
-        return Table(nw.from_native(table, eager_only=True).to_polars())
-    except TypeError as error:
+    if not nw.dependencies.is_into_dataframe(table):
         raise InputTypeError(
             f"a {type(table).__name__} is not a table in memory: pass a data frame (pandas, polars, pyarrow) or a "
             "datasets.Dataset."
-        ) from error
+        )
+    try:
+        return Table(nw.from_native(table, eager_only=True).to_polars())
+    except Exception as error:  # of pyarrow, polars or narwhals: objects of Python, names twice
+        raise InputTypeError(f"the table cannot be read: {str(error).partition(chr(10))[0]}.") from error
 
 
 def _class_names(feature: Any) -> list[str]:

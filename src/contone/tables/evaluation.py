@@ -17,6 +17,7 @@ from contone.tables.reading import check_input
 from contone.tables.table import Table, refuse_missing
 from contone.tables.targets import Place
 from contone.tables.writing import ONE_COLUMN
+from contone.typing import Matrix
 from contone.validation.distributions import check_distributions
 
 
@@ -97,7 +98,7 @@ def _matching_rows(first: Table, second: Table, item: str | None, truth: Place, 
     return np.array([places[key] for key in keys])
 
 
-def _numbers(table: Table, names: list[str], path: Place) -> NDArray[np.float64]:
+def _numbers(table: Table, names: list[str], path: Place) -> Matrix:
     odd = [name for name in names if name not in table.numeric]
     if odd:
         raise DataError(f"the column {odd[0]!r} of {path} must hold degrees, that is numbers.")

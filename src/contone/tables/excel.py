@@ -147,9 +147,12 @@ def write_excel(frame: pl.DataFrame, path: Path | io.BytesIO) -> None:
         def _xml_number_element(self, number: float, attributes: Any = ()) -> None:
             super()._xml_number_element(_Exact(number), attributes)
 
-    with xlsxwriter.Workbook(path, AS_IT_IS) as book:
-        book.worksheet_class = Sheet
-        frame.with_columns(map(_kept, frame)).write_excel(book, autofit=False, float_precision=6)
+    try:
+        with xlsxwriter.Workbook(path, AS_IT_IS) as book:
+            book.worksheet_class = Sheet
+            frame.with_columns(map(_kept, frame)).write_excel(book, autofit=False, float_precision=6)
+    except xlsxwriter.exceptions.FileCreateError as error:
+        raise error.args[0] from None  # what the disk said
 
 
 class _Exact(float):

@@ -23,9 +23,8 @@ from contone.runtime.progress import Progress
 from contone.tables.columns import Columns
 from contone.tables.reading import Problem, refuse_few_labelled
 from contone.tables.settings import Reading
-from contone.typing import EstimatorLike
+from contone.typing import EstimatorLike, Matrix
 
-Matrix = NDArray[np.float64]
 Ends = tuple[Matrix, Matrix]
 """Lower and upper ends of intervals, each (n, q)."""
 
@@ -92,6 +91,8 @@ def named_method(method: str | Enhancer, reading: Reading | None = None) -> Enha
     It reads labels by the rule that was asked for. Where there are graded rows, one that takes no degrees is calibrated
     by them.
     """
+    if not isinstance(method, str) and (isinstance(method, type) or not hasattr(method, "fit_enhance")):
+        raise ArgumentError(f"must be the name of a method, or a method with its settings; got {method!r}.", "method")
     fresh = enhance.find(method)() if isinstance(method, str) else cast(Enhancer, clone(method))
     if reading is not None and reading.rule is not None and not read_by(fresh, reading.rule, always=True):
         raise ArgumentError(f"{type(fresh).__name__} assumes no rule: leave it out, or use inversion.", "rule")

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from contone.exceptions import ArgumentError, DataError, LabelError
 from contone.tables import columns, formats
 from contone.tables.table import Table
+from contone.typing import Matrix
 
 if TYPE_CHECKING:
     from contone.tables.reading import Problem
@@ -57,7 +58,7 @@ def make_sheet(problem: Problem, places: NDArray[np.int64]) -> pl.DataFrame:
     return sheet
 
 
-def read_graded(path: Path, table: Table, names: Sequence[str], ids: Sequence[str] = ()) -> NDArray[np.float64]:
+def read_graded(path: Path, table: Table, names: Sequence[str], ids: Sequence[str] = ()) -> Matrix:
     """Degrees (n, q) of the rows of a table from a file of some of them, NaN in the others.
 
     The file has one column per label, LABEL_degree or LABEL, and ROW and CHECK, or the columns `ids`. Degrees are
@@ -82,7 +83,7 @@ def read_graded(path: Path, table: Table, names: Sequence[str], ids: Sequence[st
     return graded
 
 
-def _numbers(path: Path, table: Table, name: str) -> NDArray[np.float64]:
+def _numbers(path: Path, table: Table, name: str) -> Matrix:
     column = table.values[name]
     if column.null_count() == len(column):
         return np.full(len(column), np.nan)
@@ -102,7 +103,7 @@ def _shown_rows(table: Table, ids: Sequence[str]) -> list[str]:
     return [str(v) for v in table.stored[name]] if name else [f"{i + 1} of the file" for i in range(table.n_rows)]
 
 
-def _as_shares(path: Path, degrees: NDArray[np.float64], shown: Sequence[str]) -> NDArray[np.float64]:
+def _as_shares(path: Path, degrees: Matrix, shown: Sequence[str]) -> Matrix:
     """Percentages and shares as shares; what a row leaves blank is 0 where the others make it whole."""
     if len(degrees) == 0:
         raise DataError(f"{path} has no graded row: fill in the degrees of some rows.")

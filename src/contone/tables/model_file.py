@@ -24,13 +24,14 @@ from contone.tables import columns, embeddings, labels
 from contone.tables.answers import UNKNOWN, Answers, Question, gather
 from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder
-from contone.tables.fitting import Ends, FittedProblem, Matrix, posterior_of_answers, takes_answers, with_intervals
+from contone.tables.fitting import Ends, FittedProblem, posterior_of_answers, takes_answers, with_intervals
 from contone.tables.labels import LabelReading
 from contone.tables.reading import Problem, answered, encode, features_of, read_file
 from contone.tables.settings import AnswerOptions, Reading, split_options
 from contone.tables.table import Table
 from contone.tables.targets import check_targets
 from contone.tables.writing import EnhancedFile, check_answer, check_format, what_was_written, write_problem
+from contone.typing import Matrix
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from contone.tables.settings import COLUMN_LISTS, Reading, ReadingOptions
 from contone.tables.table import Table, numeric_columns
 from contone.tables.targets import check_source
 from contone.tables.text import ColumnKind
+from contone.typing import Matrix
 from contone.validation.training import silent_rows
 
 
@@ -74,7 +75,7 @@ class Problem:
         Rows of the file that these are a sample of; None where they are all that was read.
     """
 
-    item_features: NDArray[np.float64]
+    item_features: Matrix
     Y: pl.DataFrame
     numbers: NDArray[np.int64]
     table: Table = field(repr=False)
@@ -85,14 +86,14 @@ class Problem:
     groups: NDArray[np.int64] | None = None
     annotators: tuple[str, ...] | None = None
     rule: str | None = None
-    graded: NDArray[np.float64] | None = None
+    graded: Matrix | None = None
     beside: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
     answers: Answers | None = field(default=None, repr=False)
     sample_of: int | None = None
 
     @cached_property
-    def X(self) -> NDArray[np.float64]:
+    def X(self) -> Matrix:
         """Features (r, d), one row per row of Y."""
         return self.item_features if self.groups is None else self.item_features[self.groups]
 
@@ -123,7 +124,7 @@ class Problem:
         return names if self.groups is None else [names[i] for i in self.groups]
 
     @cached_property
-    def marks(self) -> NDArray[np.float64]:
+    def marks(self) -> Matrix:
         """Labels (n, q) per item: what any of its annotators marked."""
         Y = self.Y.to_numpy().astype(np.float64)
         if self.groups is None:
@@ -349,18 +350,18 @@ def rule_of(problem: Problem, note: Callable[[str], None]) -> str | None:
 ONE_CLASS = Proposal("votes", "each row has exactly one label: read as one vote per row")
 
 
-def are_counts(Y: NDArray[np.float64]) -> bool:
+def are_counts(Y: Matrix) -> bool:
     """Whether labels are whole numbers, some of them above 1."""
     return bool(np.nanmax(Y, initial=0.0) > 1.0) and np.array_equal(Y, Y.round(), equal_nan=True)
 
 
-def are_classes(Y: NDArray[np.float64]) -> bool:
+def are_classes(Y: Matrix) -> bool:
     """Whether every row that has a label has exactly one of several: one vote per row."""
     Y = Y[np.nansum(Y, axis=1) > 0]
     return len(Y) > 0 and Y.shape[1] > 1 and bool(np.isin(Y, (0.0, 1.0)).all() and (Y.sum(axis=1) == 1.0).all())
 
 
-def _refuse_negative_counts(Y: NDArray[np.float64], problem: Problem) -> None:
+def _refuse_negative_counts(Y: Matrix, problem: Problem) -> None:
     """A number below zero among counts is a mistake, and does not make levels of them."""
     below = (Y < 0).any(axis=1)
     if 0 < below.sum() < 0.5 * len(Y) and propose_reading(Y[~below], None).rule == "votes":
@@ -463,6 +464,6 @@ def features_of(table: Table, chosen: Columns) -> pl.DataFrame:
     return pl.DataFrame([(table.stored if name in as_written else table.values)[name] for name in chosen.features])
 
 
-def encode(encoder: ColumnEncoder, features: pl.DataFrame, n_rows: int) -> NDArray[np.float64]:
+def encode(encoder: ColumnEncoder, features: pl.DataFrame, n_rows: int) -> Matrix:
     """Features (n, d) as numbers; a column of zeros, which says nothing, where there are none."""
     return encoder.transform(features) if features.width else np.zeros((n_rows, 1))

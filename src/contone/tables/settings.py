@@ -3,14 +3,18 @@
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
 from pathlib import Path
-from typing import TypedDict
+from types import NoneType
+from typing import Any, TypedDict, get_args, get_origin
 
 from contone.exceptions import ArgumentError, InputError
 from contone.measurements import parse_rule
 
 STDOUT = "-"
 """The target that stands for CSV on stdout."""
+WIDER: dict[Any, type] = {int: Integral, float: Real, bool: object}
+"""What is taken for values of a kind, those of NumPy among them."""
 COLUMN_LISTS = ("labels", "features", "ids", "categorical", "text")
 
 
@@ -78,6 +82,9 @@ class Reading:
     def __post_init__(self) -> None:
         for name in COLUMN_LISTS:
             object.__setattr__(self, name, as_names(getattr(self, name)))
+            if not all(isinstance(entry, str) for entry in getattr(self, name)):
+                raise ArgumentError(f"must be names of columns; got {getattr(self, name)!r}.", name)
+        _check_kinds(self)
         _check_word("missing", self.missing, ("impute", "drop", "error"))
         _check_word("unlabelled", self.unlabelled, ("method", "predict", "drop"))
         _check_word("decimal", self.decimal, (None, ".", ","))
@@ -122,6 +129,7 @@ class Writing:
     intervals: float | None = None
 
     def __post_init__(self) -> None:
+        _check_kinds(self)
         _check_word("degrees_as", self.degrees_as, ("columns", "list", "struct"))
         if self.intervals is not None and not 0 < self.intervals < 1:
             raise ArgumentError(f"the level must be between 0 and 1; got {self.intervals}.", "intervals")
@@ -138,6 +146,9 @@ class Streaming:
     chunk_rows: int | None = None
     sample_rows: int | None = None
 
+    def __post_init__(self) -> None:
+        _check_kinds(self)
+
 
 def split_options(options: AnswerOptions, target: str | os.PathLike[str]) -> tuple[Reading, Writing]:
     """The options of reading and those of writing, apart."""
@@ -149,7 +160,17 @@ def split_options(options: AnswerOptions, target: str | os.PathLike[str]) -> tup
 
 def as_names(given: str | Iterable[str]) -> tuple[str, ...]:
     """One name or several, as they are typed or passed."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+
+
+def _check_kinds(options: Reading | Writing | Streaming) -> None:
+    """Refuse values that are of no kind that their field allows."""
+    for own in fields(options):
+        value, kinds = getattr(options, own.name), get_args(own.type) or (own.type,)
+        allowed = tuple(WIDER.get(kind, get_origin(kind) or kind) for kind in kinds)
+        if own.name not in COLUMN_LISTS and not isinstance(value, allowed):
+            names = " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
+            raise ArgumentError(f"must be {names}; got {value!r}.", own.name)
 
 
 def _check_word(argument: str, value: str | None, allowed: Sequence[str | None]) -> None:

@@ -23,6 +23,7 @@ from contone.tables.fitting import FittedProblem, fit_problem, named_method
 from contone.tables.reading import Problem, read_problem
 from contone.tables.settings import Reading, ReadingOptions
 from contone.tables.targets import check_targets
+from contone.typing import Matrix
 
 PAGES = (".html", ".htm")
 SHEETS = (".csv", ".tsv")
@@ -206,7 +207,7 @@ def plan_file(
 
 def sampled(
     problem: Problem, method: Enhancer, progress: Progress, rules: Sequence[str] = ("votes",)
-) -> tuple[FittedProblem, NDArray[np.float64]]:
+) -> tuple[FittedProblem, Matrix]:
     """A method fitted to answers, and draws (S, n, q) of the degrees of the items that have any.
 
     Of marks, a further one is taken for a vote: a label drawn by the degrees.
@@ -238,11 +239,10 @@ def suggest_answers(problem: Problem, method: Enhancer, number: int, progress: P
         persons, answered = _persons(fitted)
         found = ahead.next_answers(D, number - len(open_items), persons, answered) if number > len(open_items) else []
     chosen = [*open_items.tolist(), *(int(places[answer.item]) for answer in found)]
-    frame = pl.DataFrame({"item": np.array(problem.row_names, dtype=object)[chosen].astype(str)})
-    if persons:
-        frame = frame.with_columns(by=pl.Series([""] * len(open_items) + [answer.person for answer in found]))
-    gains = [None] * len(open_items) + [answer.gain for answer in found]
-    frame = frame.with_columns(gain=pl.Series(gains, dtype=pl.Float64))
+    names = np.array(problem.row_names, dtype=object)[chosen].astype(str)
+    by = {"by": [""] * len(open_items) + [answer.person for answer in found]} if persons else {}
+    gains = pl.Series([None] * len(open_items) + [answer.gain for answer in found], dtype=pl.Float64)
+    frame = pl.DataFrame({"item": names, **by, "gain": gains})
     stored = problem.table.stored[chosen]
     taken = {"item", "by", "gain", *([problem.answers.key] if problem.answers is not None else [])}
     return frame.with_columns(c for c in stored if c.name not in taken and not c.dtype.is_nested())

@@ -16,9 +16,10 @@ from contone.numerics.simplex import shared_out
 from contone.runtime.files import replacing
 from contone.tables import excel, exports, formats
 from contone.tables.columns import listed, shown
-from contone.tables.fitting import Ends, FittedProblem, Matrix
+from contone.tables.fitting import Ends, FittedProblem
 from contone.tables.reading import Problem
 from contone.tables.settings import STDOUT, Writing, WritingOptions
+from contone.typing import Matrix
 from contone.validation.distributions import check_distributions
 
 ONE_COLUMN = "degrees"

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from contone.trust.verdict import Decision
 
 UNTOLD, FINE, DOUBTFUL, OFF = "tells nothing here", "fine", "doubtful", "off"
+NARROW = 72
+"""Characters of a line under which verdicts do not stand in a column of their own."""
 MODEL = "Inversion"
 """The method whose model says how labels are made."""
 
@@ -162,7 +164,7 @@ class Check:
         error = f"{str(self.expected_error).capitalize().replace('kl', 'KL')} ({beside})"
         share = f"; {self.rule_share:.0%} of it is that nobody knows the rule" if self.rule_share >= 0.005 else ""
         fits = (
-            "" if self.explained is None else f", which explains the number of labels of {self.explained:.0%} of rows,"
+            "," if self.explained is None else f", which explains the number of labels of {self.explained:.0%} of rows,"
         )
         if self.rule.startswith(("Votes", "Levels", "Marks")):
             return f"Read as: {self.rule_words}. {error}."
@@ -179,10 +181,11 @@ class Check:
         """
         indent = max((len(f.verdict) for f in self.findings), default=0) + 2
         told = [(f"{f.verdict:>{indent - 2}}  ", f.sentence) for f in self.findings]
-        advice = self.decision.commands if commands else self.decision.actions
+        if 0 < width < NARROW:
+            told = [("- ", f"{f.verdict.capitalize()}. {f.sentence}") for f in self.findings]
         paragraphs = [
             ("", self.decision.sentence()),
-            *(("- ", action) for action in advice),
+            *(("- ", action) for action in (self.decision.commands if commands else self.decision.actions)),
             ("", self.headline()),
             *told,
             *(("", said) for said in self.not_checked),

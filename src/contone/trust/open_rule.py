@@ -19,11 +19,12 @@ from sklearn.base import clone
 
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.expected_error import ExpectedError, second_order
+from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips
 from contone.enhance.inversion.posterior import Posterior
-from contone.enhance.inversion.rules import SHARES, THRESHOLDS, rank_rules
+from contone.enhance.inversion.rules import SHARES, THRESHOLDS, Ranked, rank_rules
 from contone.measurements import IntervalRule, Order
 from contone.numerics.simplex import kl_divergence
-from contone.trust.check_result import Finding, graded
+from contone.trust.check_result import DOUBTFUL, FINE, Finding, graded
 from contone.trust.subject import SHORT
 from contone.typing import Matrix
 from contone.validation.degrees import NOTHING_KNOWN
@@ -70,9 +71,9 @@ def average_over_rules(
 
     `method` is fitted under one rule, under which these rows have the posterior and the answer the expected error.
     """
-    rules = allowed_rules(method.rule_fit_.rule, L, is_named=method.degradation != "auto")
+    fit, found = method.rule_fit_, [posterior]
+    rules = allowed_rules(fit.rule, L, fit.settings.noise, is_named=method.degradation != "auto")
     level = (error.mean - _apart(posterior.mean, answer)) / max(float(second_order(posterior).mean()), 1e-300)
-    found = [posterior]
     for rule, _ in rules[1:]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -80,8 +81,7 @@ def average_over_rules(
         found.append(other.posterior_)
     weight = np.array([w for _, w in rules])
     own = np.array([max(level, 0.0) * float(second_order(each).mean()) for each in found])
-    q = L.shape[1]
-    marked = np.where(L > 0, L, 0.0)
+    q, marked = L.shape[1], np.where(L > 0, L, 0.0)
     alone = marked / np.maximum(marked.sum(axis=1, keepdims=True), 1e-300)
     simple = {"equal degrees": np.full(L.shape, 1 / q), "the labels alone": (1 - SIMPLE) * alone + SIMPLE / q}
     by_rule = np.array([_apart(p.mean, answer) for p in found])
@@ -92,7 +92,7 @@ def average_over_rules(
     ratio = (error.lower / max(error.mean, 1e-300), error.upper / max(error.mean, 1e-300))
     ends = min(ratio[0] * float(each.min()), mean), max(ratio[1] * float(each.max()), mean)
     centre = sum(w * p.logit_centre for w, p in zip(weight, found, strict=True))
-    spread = [p.total_width(method.rule_fit_.spread_deviation, method.rule_fit_.shape_shares) for p in found]
+    spread = [p.total_width(fit.spread_deviation, fit.shape_shares) for p in found]
     variance = sum(w * (s**2 + (p.logit_centre - centre) ** 2) for w, s, p in zip(weight, spread, found, strict=True))
     half = float(ndtri(0.95)) * np.sqrt(variance)
     words = [rule.in_words() for rule, _ in rules]
@@ -107,7 +107,7 @@ def average_over_rules(
     )
 
 
-def allowed_rules(own: IntervalRule, L: Matrix, *, is_named: bool) -> list[tuple[IntervalRule, float]]:
+def allowed_rules(own: IntervalRule, L: Matrix, noise: Flips = NO_FLIPS, *, is_named: bool) -> Ranked:
     """The rule of a fit, and others that labels L (m, q) allow, with their weights, which sum to 1."""
     if not np.isin(L[~np.isnan(L)], (0.0, 1.0)).all():
         return [(own, 1.0)]  # levels and ranks: no other rule reads them
@@ -115,8 +115,8 @@ def allowed_rules(own: IntervalRule, L: Matrix, *, is_named: bool) -> list[tuple
         ranked = [(own, 0.5), *((rule, 0.5 * p) for rule, p in rank_rules(L))]
     else:
         # With many labels a rule takes long to try: only those that have a name are.
-        tried = ((0.9,), (1.0,)) if L.shape[1] > MANY_LABELS else (SHARES, THRESHOLDS)
-        ranked = rank_rules(L, NOTHING_KNOWN, own if is_named else None, *tried)
+        shares, bars = ((0.9,), (1.0,)) if L.shape[1] > MANY_LABELS else (SHARES, THRESHOLDS)
+        ranked = rank_rules(L, NOTHING_KNOWN, own if is_named else None, shares, bars, noise)
     weight = dict(ranked)
     others = [rule for rule, p in ranked if rule != own and p >= LEAST_WEIGHT][: MOST_RULES - 1]
     kept = {own: weight.get(own, 0.0), **{rule: weight[rule] for rule in others}}
@@ -147,7 +147,7 @@ def rule_finding(found: OverRules, own: str) -> Finding:
             f"marked labels keep {min(weights):.0%} to {max(weights):.0%} of the weight, and {found.share:.0%} of the "
             "expected error is that nobody knows which."
         )
-    verdict = graded(found.share, 0.5, np.inf)
+    verdict = DOUBTFUL if found.share > 0.5 or found.weights[own] < LEAST_WEIGHT else FINE
     return Finding("rule", "Other rules", verdict, found.share, said, found.yes_weights, "weight of marked labels")
 
 

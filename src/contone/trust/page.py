@@ -62,9 +62,9 @@ def people_document(people: People, source: str = "The answers") -> Page:
         "labels": _labels(people.labels),
     }
     return Page(
-        f"Who, what: {words.clip(source, 60)}",
+        f"People and their answers: {words.clip(source, 60)}",
         f"{source}: {words.count(people.n_answers, 'answer')} about {words.count(people.n_items, 'item')}{by}.",
-        _sections(summary="In short", who="Who", what="What", labels="Degrees by label"),
+        _sections(summary="In short", who="People", what="Items and answers", labels="Degrees by label"),
         f"{_made_by()} Intervals hold 90 % of what is possible given the answers; no truth was used.",
         "people",
         shown,

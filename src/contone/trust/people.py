@@ -162,10 +162,8 @@ def persons_finding(persons: Sequence[Person]) -> Finding:
     """
     idle = [person for person in persons if person.sharpness[2] < IDLE]
     share = sum(person.answers for person in idle) / max(sum(person.answers for person in persons), 1)
-    said = (
-        f"People: {len(idle)} of {len(persons)} surely follow the items less than half as far as a typical person; "
-        f"{share:.0%} of the answers are theirs, and weigh little."
-    )
+    who = f"{len(idle)} of {len(persons)} say next to nothing (sharpness below {IDLE:g} with 95 %)"
+    said = f"People: {who}; {share:.0%} of the answers are theirs."
     return Finding("persons", "Do people take care?", graded(share, 0.5, np.inf), share, said)
 
 

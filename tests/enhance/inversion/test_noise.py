@@ -7,12 +7,15 @@ import warnings
 import numpy as np
 import pytest
 
-from contone import CumulativeMass, Inversion
+from contone import CumulativeMass, Inversion, TopK
+from contone.enhance.inversion import rules
 from contone.enhance.inversion.chain import count_labels, settle_noise
 from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips, spread_posterior
+from contone.enhance.inversion.rules import choose_rule, rank_rules
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import InputError, LabelError, LabelWarning
 from contone.numerics.simplex import kl_divergence, softmax
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
 
 
 def unit_draws(n, q=6, seed=0):
@@ -149,3 +152,25 @@ def test_missed_labels_of_nearly_equal_degrees_are_found(flips):
     found = Inversion(noise="auto").fit(X, L)
     assert found.noise_ == pytest.approx(flips, abs=0.05)
     assert kl_divergence(D, found.label_distributions_).mean() < 0.7 * kl_divergence(D, np.full_like(D, 1 / 6)).mean()
+
+
+@pytest.mark.parametrize("flips", [Flips(0.3, 0.0), Flips(0.1, 0.1)], ids=str)
+def test_the_rule_is_chosen_through_the_noise(flips):
+    """Rules differ in how many labels rows have, which errors change: "main" passed for another share or a bar."""
+    L = spoilt(flips, n=300, spread=0.6)[1]
+    assert rank_rules(L, shares=(0.7, 0.9), thresholds=(1.0,), noise=flips)[0][0] == CumulativeMass()
+    with pytest.raises(InputError, match="rule by name"):
+        Inversion(degradation="auto", noise="auto").fit(np.zeros((300, 1)), L)
+    best = flips.applied(np.tile(np.arange(6) < 3, (300, 1)), np.random.default_rng(0)).astype(float)
+    best[0, 0] = np.nan
+    assert choose_rule("best", best, noise=flips) == TopK(3)
+
+
+def test_graded_rows_weigh_rules_by_the_chance_of_their_labels():
+    """A rule that would have marked a further label needs it to have been missed."""
+    L, degrees = np.tile([1.0, 0, 0], (40, 1)), np.array([[0.45, 0.35, 0.2]])
+    known = KnownDegrees(np.array([0]), degrees)
+    score = {tau: [rules._evidence(CumulativeMass(tau), L, k, Flips(0.2, 0.0)) for k in (NOTHING_KNOWN, known)]
+             for tau in (0.4, 0.5)}  # fmt: skip
+    says = np.diff(score[0.4])[0] - np.diff(score[0.5])[0]
+    assert says == pytest.approx(-np.log(0.2))

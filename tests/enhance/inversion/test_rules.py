@@ -110,7 +110,7 @@ def test_auto_says_when_the_labels_do_not_tell(monkeypatch):
         assert rules.choose_rule("auto", many) == CumulativeMass(0.5)
     ranked = rules.rank_rules(few)
     assert sum(p for _, p in ranked) == pytest.approx(1.0)
-    monkeypatch.setattr(rules, "rank_rules", lambda *_: ranked)  # not a second time
+    monkeypatch.setattr(rules, "rank_rules", lambda *_, **__: ranked)  # not a second time
     with pytest.warns(LabelWarning, match="probability of only"):
         assert rules.choose_rule("auto", few) == ranked[0][0]
 
@@ -141,7 +141,7 @@ def test_few_rows_that_ask_for_a_large_spread_get_it(spread):
 
 def test_equal_evidence_leaves_the_prior_and_other_evidence_is_bayes_rule(monkeypatch):
     L = CumulativeMass().apply(drawn(0.5, n=50)).astype(float)
-    monkeypatch.setattr(rules, "_evidence", lambda rule, L, known: -7.0)
+    monkeypatch.setattr(rules, "_evidence", lambda rule, *_: -7.0)
     ranked = dict(rules.rank_rules(L))
     assert ranked.pop(CumulativeMass()) == pytest.approx(0.5)
     np.testing.assert_allclose(list(ranked.values()), 0.5 / len(ranked))
@@ -151,7 +151,7 @@ def test_equal_evidence_leaves_the_prior_and_other_evidence_is_bayes_rule(monkey
         TopK(int(np.bincount(L.sum(axis=1).astype(int)).argmax()))
     ]
     favoured = Threshold(1.5 / 6)
-    monkeypatch.setattr(rules, "_evidence", lambda rule, L, known: 4.0 * (rule == favoured) - 1e5)
+    monkeypatch.setattr(rules, "_evidence", lambda rule, *_: 4.0 * (rule == favoured) - 1e5)
     (best, probability), (second, _) = rules.rank_rules(L)[:2]
     assert (best, second) == (favoured, CumulativeMass())
     weight = np.exp(4.0) * 0.5 / len(ranked)
@@ -161,7 +161,7 @@ def test_equal_evidence_leaves_the_prior_and_other_evidence_is_bayes_rule(monkey
 @pytest.mark.parametrize("q", [1, 2, 6])
 def test_a_bar_is_looked_for_below_all_of_the_weight(monkeypatch, q):
     tried = []
-    monkeypatch.setattr(rules, "_evidence", lambda rule, L, known: tried.append(rule) or -abs(rule.tau - 0.1))
+    monkeypatch.setattr(rules, "_evidence", lambda rule, *_: tried.append(rule) or -abs(rule.tau - 0.1))
     found = rules.likeliest_threshold(np.eye(q).repeat(3, axis=0), at_least_one=False)
     assert all(0 < rule.tau < 1 and not rule.at_least_one for rule in tried)
     assert len(tried) == sum(height < q for height in rules.HEIGHTS)
@@ -171,7 +171,7 @@ def test_a_bar_is_looked_for_below_all_of_the_weight(monkeypatch, q):
 def test_patterns_that_a_rule_cannot_make_are_counted_against_it(monkeypatch):
     """Each costs what a number of labels costs that none of the m simulated rows has: log(1 / 2m)."""
     Z = np.random.default_rng(0).normal(size=(500, 4))
-    monkeypatch.setattr(rules, "_draw_under", lambda rule, L: Z)
+    monkeypatch.setattr(rules, "_draw_under", lambda *_: Z)
     monkeypatch.setattr(logistic_normal, "spread_evidence", lambda *_: -3.0)
     L = np.array([[1.0, 1, 1, 1], [1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 1]])  # all of four labels: never more than half
     known = KnownDegrees(

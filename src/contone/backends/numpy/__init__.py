@@ -36,11 +36,9 @@ class Backend:
 
     # Rows: functions of them, and arrays of one kind as arrays of another
 
-    def map_rows(
-        self, function: Callable[..., Array], *arrays: Array, columns: int, dtype: type = np.float64, **shared: Array
-    ) -> Array:
-        """function(rows of every array, **shared) -> (m, columns), for all rows; `shared` is in memory."""
-        return function(*arrays, **shared)
+    def map_rows(self, function: Callable[..., Array], *arrays: Array, columns: int) -> Array:
+        """function(rows of every array) -> (m, columns), for all rows."""
+        return function(*arrays)
 
     def over_rows(self, function: Function, *arrays: Array, **shared: object) -> Array:
         """The sum of function(rows of every array, **shared) over all rows, in pieces; None where it returns nothing.
@@ -171,13 +169,10 @@ class SparseBackend(Backend):
 
 def take_rows(A: np.ndarray, order: np.ndarray) -> Array:
     """A[order], for row numbers `order` of any shape, in pieces."""
-    pieces = machine.pieces_of(len(order))
-    if len(pieces) == 1:
-        return A[order]
     out = np.empty((*order.shape, *A.shape[1:]), dtype=A.dtype)
 
     def work(rows: slice) -> None:
         out[rows] = A[order[rows]]
 
-    machine.for_each(work, pieces)
+    machine.for_each(work, machine.pieces_of(len(order)))
     return out

@@ -67,7 +67,7 @@ class NumpyGraph:
 def edge_graph(indices: np.ndarray, weights: np.ndarray) -> NumpyGraph:
     """The directed graph with weight w_ir (n, k) on the edge from row i to the row indices_ir."""
     n, k = indices.shape
-    width = np.int32 if n * k < 2**31 else np.int64  # half the memory, and faster products, while it suffices
+    width = np.int32 if weights.size < 2**31 else np.int64  # half the memory, and faster products, while it suffices
     start = np.arange(0, n * k + 1, k, dtype=width)
     return NumpyGraph(sp.csr_array((weights.ravel(), indices.ravel().astype(width), start), shape=(n, n)))
 

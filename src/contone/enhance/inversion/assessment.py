@@ -1,7 +1,5 @@
 """How well a rule and the model explain the labels that they were fitted to, and the rows to look at."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,7 +127,7 @@ class ErrorSample:
     @classmethod
     def of(
         cls, fit: Fit, X: Array, L: Array, D: Array, graded: np.ndarray | None = None, numbers: np.ndarray | None = None
-    ) -> ErrorSample:
+    ) -> "ErrorSample":
         """At most `SAMPLE_ROWS` rows, fewer with many labels, in random order.
 
         `graded` are the numbers of the rows with known degrees; `numbers` (n,) are those of the rows, where they are a

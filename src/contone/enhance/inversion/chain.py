@@ -7,8 +7,6 @@
   zero wherever the histogram leaves it free.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -66,8 +64,10 @@ class Settings:
     n_samples: int = 0
     verbose: bool | None = False
 
-    def check(self, *, takes_numbers: bool) -> None:
+    def check(self, *, takes_numbers: bool, rule_is_open: bool = False) -> None:
         """Refuse settings that do not go together."""
+        if rule_is_open and not self.noise_known:
+            raise InputError('Inversion: noise="auto" needs a rule by name: numbers of labels do not tell both.')
         if self.n_burn >= self.n_sweeps:
             raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
         if self.noise.any() and takes_numbers:
@@ -267,7 +267,7 @@ class Simulation:
     """(m, q)."""
 
     @classmethod
-    def of(cls, rule: IntervalRule, counts: Counts, phi: Array, q: int, rng: np.random.Generator) -> Simulation:
+    def of(cls, rule: IntervalRule, counts: Counts, phi: Array, q: int, rng: np.random.Generator) -> "Simulation":
         """With features (p, n) of the mean."""
         m = simulated_rows(q)
         sampled, normals = rng.integers(0, phi.shape[1], m), rng.standard_normal((m, q))

@@ -16,8 +16,6 @@ References
 D. Rubin, D. Thayer. EM algorithms for ML factor analysis. Psychometrika 47, 1982.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +42,7 @@ class FactorCovariance:
     def __len__(self) -> int:
         return len(self.own)
 
-    def __mul__(self, factor: float) -> FactorCovariance:
+    def __mul__(self, factor: float) -> "FactorCovariance":
         return FactorCovariance(self.loadings * factor**0.5, self.own * factor)
 
     def total_variance(self) -> float:
@@ -71,7 +69,7 @@ class FactorCovariance:
         drawn -= drawn.mean(axis=1, keepdims=True)
         return drawn
 
-    def precision(self) -> FactorPrecision:
+    def precision(self) -> "FactorPrecision":
         """(Lambda Lambda^T + Psi)^-1 = Psi^-1 - Psi^-1/2 V diag(s^2 / (1 + s^2)) V^T Psi^-1/2."""
         V, s = self._directions()
         return FactorPrecision(1.0 / self.own, (V * (s / np.sqrt(1.0 + s**2))).T / np.sqrt(self.own))

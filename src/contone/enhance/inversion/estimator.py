@@ -289,7 +289,7 @@ class Inversion(InductiveMixin, Enhancer):
     ) -> Solution:
         """X has one row per row of L; or one per item: `answers` say what they are, of which item and by whom."""
         settings, rng = self._settings(), make_generator(self.random_state)
-        settings.check(takes_numbers=self.takes_levels())
+        settings.check(takes_numbers=self.takes_levels(), rule_is_open=isinstance(self._measurement(), str))
         in_memory, sample, among = get_backend(X).in_memory, None, known
         X_some, L_some = X, L
         if not in_memory:  # a sample in memory; the posterior is lazy where that is not all
@@ -297,7 +297,7 @@ class Inversion(InductiveMixin, Enhancer):
             sample = choose_rows(L.shape[0], self.max_rows, np.random.default_rng(seed), known.rows)
             (X_some, L_some), among = blocks.take_rows(X, L, sample), known.among(sample)
         labels = to_numpy(L_some)
-        rule, item, person = answers or (choose_rule(self._measurement(), labels, among), None, None)
+        rule, item, person = answers or (choose_rule(self._measurement(), labels, among, settings.noise), None, None)
         rule = rule.suited_to(labels)
         if item is None:
             warn_of_silent_rows(L_some, rule, among.rows, settings.noise)

@@ -21,8 +21,6 @@ it.
 A degree of zero means: less than half the smallest degree that was given. Its logarithm is drawn below that bound.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,7 +62,7 @@ class Grades:
     bound: float
     """What a degree of zero is below."""
 
-    def __getitem__(self, rows: Array | slice) -> Grades:
+    def __getitem__(self, rows: Array | slice) -> "Grades":
         return Grades(self.known[rows], self.degrees[rows], self.bound)
 
     def log_weights(self) -> Array:
@@ -112,7 +110,7 @@ class Graded(NamedTuple):
     """The labels' (q, q)."""
 
     @classmethod
-    def of(cls, Z: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> Graded:
+    def of(cls, Z: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> "Graded":
         """With the basis of Helmert."""
         return cls(Z, mean, helmert(len(covariance)).T, covariance)
 

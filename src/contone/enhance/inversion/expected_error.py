@@ -91,7 +91,7 @@ def expect_error(
     The answer is the posterior's mean, or another one, (n, q), which the sample then holds as well.
     """
     xp = array_namespace(posterior.mean)
-    if posterior.mean.shape[1] == 1:
+    if posterior.mean.shape[1] == 1 or bool(sample.graded.all()):
         return ExpectedError(0.0, 0.0, 0.0, xp.zeros_like(posterior.mean[:, 0]))
     E = errors_under_models(fit, sample, np.random.default_rng(seed))
     means = E.mean(axis=1)
@@ -153,9 +153,8 @@ def _with_spread(
     """The shape at a spread that the numbers of labels per row allow: the quantile of its posterior at normal score."""
     q = len(shape.covariance)
     mean = replace(fit, parameters=shape).mean(sample.X).T
-    # The spread that graded rows say is that of rows with their tails.
-    wide = variance_factor(tail) if fit.n_graded else 1.0
-    size = float(np.sqrt(np.mean(np.square(mean)) + wide * np.trace(shape.covariance) / q))
+    # The spread, its prior's too, is that of rows with their tails.
+    size = float(np.sqrt(np.mean(np.square(mean)) + variance_factor(tail) * np.trace(shape.covariance) / q))
     m = simulated_rows(q)
     normals = rng.standard_normal((m, q)) @ logistic_normal.square_root(shape.covariance).T
     if math.isfinite(tail):

@@ -11,8 +11,6 @@ the null vector 1. Given z, the priors
 are conjugate, and everything depends on z through the sums Phi Phi^T, Phi z and z z^T over rows only.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -60,7 +58,7 @@ class Parameters(NamedTuple):
     covariance: Array
     theta: float
 
-    def scaled(self, factor: float) -> Parameters:
+    def scaled(self, factor: float) -> "Parameters":
         """The same shape, with z spread `factor` times as wide."""
         return Parameters(self.coefficients * factor, self.covariance * factor**2, self.theta)
 
@@ -212,6 +210,10 @@ def level_moments(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, covariance_mode(residual @ residual.T, n, float(q))
 
 
+IMPOSSIBLE = 1e-9
+"""Likelihood of an error that is not made: small, so that a chain leaves a start which needs one."""
+
+
 class Flips(NamedTuple):
     """Labels that are wrong: P(marked | positive) = 1 - missed, P(marked | negative) = false, entry by entry.
 
@@ -222,7 +224,7 @@ class Flips(NamedTuple):
     false: float = 0.0
 
     @classmethod
-    def of(cls, noise: float | tuple[float, float] | list[float]) -> Flips:
+    def of(cls, noise: float | tuple[float, float] | list[float]) -> "Flips":
         """What the parameter `noise` says: one share for both, or one for each."""
         if isinstance(noise, (int, float)):
             return cls(float(noise), float(noise))
@@ -250,6 +252,14 @@ class Flips(NamedTuple):
         """Labels (n, q) as they are marked, given those that are positive."""
         wrong: NDArray[np.bool_] = rng.random(positive.shape) < np.where(positive, self.missed, self.false)
         return positive ^ wrong
+
+    def log_likelihood(self, positive: Array, given: Array, asked: Array) -> Array:
+        """Of given labels (q, m), where they were asked, if these (q, m) are positive; up to a constant of the row."""
+        missed, false = (max(share, IMPOSSIBLE) for share in self)
+        positive = positive & asked
+        lost, found = (positive & ~given).sum(axis=0), (positive & given).sum(axis=0)
+        # Beside a row all of whose labels are negative.
+        return lost * math.log(missed / (1 - false)) + found * math.log((1 - missed) / false)
 
     def silent(self, rule: Measurement, L: Array) -> Array:
         """Which rows of L (n, q) say nothing, bool (n,): not one without any mark where marks may be missed."""
@@ -305,9 +315,9 @@ def spread_prior(rule: IntervalRule) -> Spread:
     return _moments(*_integrate(rule, np.zeros_like))
 
 
-def spread_evidence(rule: IntervalRule, Z: np.ndarray, counts: Counts) -> float:
+def spread_evidence(rule: IntervalRule, Z: np.ndarray, counts: Counts, flips: Flips = NO_FLIPS) -> float:
     """Log likelihood of the cardinalities under a rule, averaged over the prior of the spread; arguments as above."""
-    said = _integrate(rule, _likelihood(Z, counts, rule.cardinality, NO_FLIPS))[1]
+    said = _integrate(rule, _likelihood(Z, counts, rule.cardinality, flips))[1]
     return float(logsumexp(said) - logsumexp(_integrate(rule, np.zeros_like)[1]))
 
 

@@ -23,8 +23,6 @@ variances of the logits of label j grow by the share  mean_i (J_A' V J_A'^T)_jj 
 spread has an uncertainty of its own (`logistic_normal.Spread`), so changes of theta that change it are left out here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -79,13 +77,13 @@ class Posterior:
         """All that has one entry per degree: the first four."""
         return self.mean, self.logit_centre, self.logit_width, self.labels
 
-    def __getitem__(self, rows: Array) -> Posterior:
+    def __getitem__(self, rows: Array) -> "Posterior":
         """Of some of the rows."""
         samples = None if self.samples is None else self.samples[:, rows]
         mean, centre, width, labels = (A[rows] for A in self.moments)
         return Posterior(mean, centre, width, labels, self.n_relaxed, samples)
 
-    def where(self, rows: Array, other: Posterior) -> Posterior:
+    def where(self, rows: Array, other: "Posterior") -> "Posterior":
         """That of the other in rows (n,), bool, and its own elsewhere."""
         xp, rows = array_namespace(self.mean), rows[:, None]
         both = zip(self.moments, other.moments, strict=True)
@@ -93,12 +91,12 @@ class Posterior:
         samples = self.samples if other.samples is None else xp.where(rows[None], other.samples, self.samples)
         return Posterior(mean, centre, width, labels, self.n_relaxed, samples)
 
-    def like(self, model: Array) -> Posterior:
+    def like(self, model: Array) -> "Posterior":
         """The same as arrays of the library, on the device and in the precision of `model`."""
         arrays = {name: A for name, A in vars(self).items() if name != "n_relaxed" and A is not None}
         return replace(self, **{name: like(A, model) for name, A in arrays.items()})
 
-    def with_known(self, grades: Grades) -> Posterior:
+    def with_known(self, grades: Grades) -> "Posterior":
         """The same, with the degrees that are known in their rows."""
         D = grades.degrees
         samples = None if self.samples is None else D[None]

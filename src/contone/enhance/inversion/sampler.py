@@ -24,8 +24,6 @@ from contone.typing import Array
 
 STARTING_ROWS = 5000
 """About how many rows with levels a start is worked out from."""
-IMPOSSIBLE = 1e-9
-"""Likelihood of an error that is not made: small, so that a chain leaves a start which needs one."""
 PRIOR_OF_NOISE = (1.0, 9.0), (1.0, 19.0)
 """Beta distributions of the shares of wrong entries among positives and among negatives, where these are estimated."""
 MANY_ROWS = 1200
@@ -182,21 +180,14 @@ class Rows:
             if chance is None:
                 kept = xp.all((labels == self.given[:, rows]) | ~self.asked[:, rows], axis=0)
             else:
-                gain = self._log_likelihood(labels, rows) - self._log_likelihood(positive[:, rows], rows)
+                marks, before = (self.given[:, rows], self.asked[:, rows]), positive[:, rows]
+                gain = self.noise.log_likelihood(labels, *marks) - self.noise.log_likelihood(before, *marks)
                 kept = chance[j, rows] < gain
             step = xp.where(kept, step, xp.zeros_like(step))
             Z[j, rows] += step
             residual[j, rows] += step
             positive[:, rows] = xp.where(kept, labels, positive[:, rows])
         self.Z, self.positive = Z, positive
-
-    def _log_likelihood(self, positive: Array, rows: Array) -> Array:
-        """Of the given labels of some rows (m,), if these (q, m) are positive, up to a constant of the row."""
-        (missed, false), given = (max(share, IMPOSSIBLE) for share in self.noise), self.given[:, rows]
-        positive = positive & self.asked[:, rows]
-        lost, found = (positive & ~given).sum(axis=0), (positive & given).sum(axis=0)
-        # Beside a row all of whose labels are negative.
-        return lost * math.log(missed / (1 - false)) + found * math.log((1 - missed) / false)
 
     def draw_noise(self, rng: np.random.Generator) -> None:
         """Draw the shares of wrong entries given the labels that rows have without error: beta variables."""

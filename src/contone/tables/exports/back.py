@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contone import __version__
 from contone.exceptions import ArgumentError
 from contone.tables.answers import Answers, Question
+from contone.typing import Matrix
 
 AGENT = f"contone {__version__}"
 TOOLS = ("Label Studio", "Argilla")
@@ -27,7 +27,7 @@ def refuse_unless_returnable(answers: Answers | None) -> None:
         raise ArgumentError("nobody has answered yet, so the question is not known: write .jsonl.", "target")
 
 
-def write_back(answers: Answers | None, D: NDArray[np.float64], path: Path) -> None:
+def write_back(answers: Answers | None, D: Matrix, path: Path) -> None:
     """Write what the tool imports, one record per item."""
     assert answers is not None
     say = _prediction if answers.question.tool == "Label Studio" else _suggestion
@@ -63,7 +63,7 @@ def _suggestion(
     return {"fields": fields, "suggestions": {question.name: suggestion}}
 
 
-def _said(answers: Answers, D: NDArray[np.float64]) -> Iterator[tuple[list[str], list[float]]]:
+def _said(answers: Answers, D: Matrix) -> Iterator[tuple[list[str], list[float]]]:
     """Labels that are suggested for each item, and their degrees."""
     order, kind = np.argsort(-D, axis=1, kind="stable"), answers.question.kind
     for d, first in zip(D, order, strict=True):

@@ -17,10 +17,8 @@ from contone.enhance.counting import log_chances
 from contone.enhance.inversion.people.answers import Features, Matrix, Responses
 from contone.enhance.inversion.people.regression import largest_likelihood
 
-CONCENTRATIONS: Matrix = np.exp2(np.arange(-1.0, 10.0))
+CONCENTRATIONS: Matrix = np.exp2(np.arange(-1.0, 9.5, 0.5))
 """c, tried side by side."""
-FEWEST, LEAST_GAIN = 0.02, 2.0
-"""Share of the items of one kind under which it is left out, and gain in log likelihood under which all are."""
 END = 1e-9
 """Ends of intervals are no closer to 0 and 1."""
 
@@ -44,15 +42,18 @@ class Blend:
     @classmethod
     def of(cls, evidence: Matrix, counts: Matrix, features: Sequence[Features]) -> "Blend | None":
         """The most likely, given log likelihoods (m,) of votes (m, q) by the chain; None where the chain does alone."""
-        start = np.append(0.5, np.full(len(CONCENTRATIONS), 0.5 / len(CONCENTRATIONS)))
-        every = cls(start, CONCENTRATIONS)
-        log_p = every._likelihoods(evidence, counts, every.beliefs(features))[:, counts.sum(axis=1) > 1]
-        top = log_p.max(axis=0)
-        loss, weights = largest_likelihood(np.exp(log_p - top), np.ones(len(top)), start)
-        kept = np.append(True, weights[1:] >= FEWEST)
-        if not kept[1:].any() or (top - log_p[0]).sum() - loss < LEAST_GAIN:
-            return None
-        return cls(weights[kept] / weights[kept].sum(), CONCENTRATIONS[kept[1:]])
+        every, several = cls(np.ones(0), CONCENTRATIONS), counts.sum(axis=1) > 1
+        log_p = every._likelihoods(evidence, counts, every.beliefs(features))[:, several]
+        P, once = np.exp(log_p - log_p.max(axis=0)), np.ones(log_p.shape[1])
+        kinds, loss, weights = [0], -float(np.log(np.maximum(P[0], 1e-300)).sum()), np.ones(1)
+        while len(kinds) < len(P):
+            even = np.full(len(kinds) + 1, 1.0 / (len(kinds) + 1))
+            tried = {k: largest_likelihood(P[[*kinds, k]], once, even) for k in {*range(len(P))} - {*kinds}}
+            best = min(tried, key=lambda k: tried[k][0])
+            if loss - tried[best][0] <= 0.5 * np.log(max(len(once), 1)):
+                break  # it must gain what a number costs (Schwarz 1978): with few votes many kinds fit by chance
+            kinds, (loss, weights) = [*kinds, best], tried[best]
+        return cls(weights, CONCENTRATIONS[np.array(kinds[1:]) - 1]) if len(kinds) > 1 else None
 
     def beliefs(self, features: Sequence[Features]) -> Matrix:
         """c M (K, m, q)."""
