@@ -65,7 +65,7 @@ def unfinished(folder: Path, rows: int = 1) -> Path:
     return folder / ".o.csv.parts"
 
 
-@pytest.mark.parametrize("damage", ["cut", "edited", "empty", "swapped", "link"])
+@pytest.mark.parametrize("damage", ["cut", "edited", "empty", "swapped", "renumbered", "link"])
 def test_parts_that_are_not_what_was_written_are_made_again(folder, damage):
     where = unfinished(folder)
     first, second, _ = sorted(where.glob("part-*"))
@@ -79,6 +79,10 @@ def test_parts_that_are_not_what_was_written_are_made_again(folder, damage):
         a, b = first.read_bytes(), second.read_bytes()
         first.write_bytes(b)
         second.write_bytes(a)
+    elif damage == "renumbered":
+        names = [first.name.replace("-000000-", "-000001-"), second.name.replace("-000001-", "-000000-")]
+        for part, name in zip((first, second), names, strict=True):
+            part.rename(where / name)
     else:
         elsewhere = folder / "elsewhere.csv"
         elsewhere.write_bytes(first.read_bytes())

@@ -536,6 +536,7 @@ def test_embeddings_are_checked_where_they_lie(tmp_path):
     wrong = {
         "has no row for 1 items, such as 'b'": {"E": E, "ids": ["a", "c"]},
         "has 2 rows and 1 ids": {"E": E, "ids": ["a"]},
+        "several rows of one id": {"E": E, "ids": ["a", "a"]},
         "must hold one table": {"E": E, "F": E},
         "one row each": {"E": E[:1]},
     }

@@ -6,8 +6,9 @@ its content by its name:
 
     part-NUMBER-PLAN-ROWS-SHA256.csv
 
-so that a part of another run, one that was cut short or one that was edited is never used. The folder is private to the
-user, never a symbolic link, and locked while a run works in it. Only files with names that we give are ever removed.
+where the hash is that of the rest of the name and the content, so that a part of another run, one in another's place,
+one that was cut short or one that was edited is never used. The folder is private to the user, never a symbolic link,
+and locked while a run works in it. Only files with names that we give are ever removed.
 """
 
 import hashlib
@@ -44,7 +45,7 @@ class Part:
     def read(self) -> bytes:
         """The bytes, which must be those that were written."""
         content = self.path.read_bytes()
-        if _checksum(content) != self.checksum:
+        if _checksum(self.path.name.rpartition("-")[0].encode() + content) != self.checksum:
             with suppress(OSError):
                 self.path.unlink()
             raise DataError(f"{self.path} changed after it was written; it was removed: run the same command again.")
@@ -110,8 +111,9 @@ def add_part(folder: Path, number: int, token: str, n_rows: int, suffix: str, wr
     draft = folder / f"new-{number}{suffix}"
     with files.replacing(draft) as temporary:
         write(temporary)
-    checksum = _checksum(draft.read_bytes())
-    path = folder / f"part-{number:06d}-{token}-{n_rows}-{checksum}{suffix}"
+    name = f"part-{number:06d}-{token}-{n_rows}"
+    checksum = _checksum(name.encode() + draft.read_bytes())
+    path = folder / f"{name}-{checksum}{suffix}"
     os.replace(draft, path)
     return Part(path, number, n_rows, checksum)
 

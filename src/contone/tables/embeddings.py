@@ -67,6 +67,8 @@ def _load(path: Path) -> tuple[Matrix, list[str] | None]:
     E = next(iter(named.values())) if len(named) == 1 else None
     if E is None or E.ndim != 2 or E.dtype.kind not in "fiu" or not np.isfinite(E).all():
         raise ArgumentError(f"{path} must hold one table (n, d) of finite numbers, and ids (n,) at most.", "embeddings")
+    if ids is not None and len(np.unique(ids)) < ids.size:
+        raise ArgumentError(f"{path} has several rows of one id.", "embeddings")
     if ids is not None and ids.shape != (len(E),):
         raise ArgumentError(f"{path} has {len(E):,} rows and {ids.size:,} ids: give one id per row.", "embeddings")
     return E.astype(np.float64), None if ids is None else [str(name) for name in ids.tolist()]
