@@ -132,7 +132,8 @@ def share_table(found: Scores, ends: Scores, page: str, called: Callable[[str], 
         values[name], last[name] = [number(text) for text in cells[: len(SETS)]], cells[len(SETS) :]
     for row, entries in found.items():
         new, name = [share(found, ends, row, dataset) for dataset in SETS], called(row)
-        if all(v is not None for v in new) or (name not in values and any(v is not None for v in new)):
+        is_whole = None not in values.get(name, [None])  # as the page has it
+        if None not in new or (not is_whole and any(v is not None for v in new)):
             values[name], means[name] = new, mean(new)
             about = {"version": lambda e: e["commit"], "draws": lambda e: str(e["seeds"])}
             seen = {what: sorted({about[what](e) for e in entries.values()}) for what in more}

@@ -91,9 +91,12 @@ def test_training_reaches_the_least_squares_solution(batch_size):
     assert found.n_iter == 600 * networks.steps_per_epoch(30, batch_size)
     np.testing.assert_allclose(found.value, [1.0, -2.0, 0.5, 0.0], atol=1e-3)
     w = torch.from_numpy(found.value)
-    value, slope = networks.value_and_slope(loss, w, sizes, 30, 7)  # the batches' share adds up to the whole
-    assert value == pytest.approx(float(loss(networks.unpack(w, sizes), torch.arange(30))))
-    assert slope < 1e-2
+    assert networks.value_and_slope(loss, w, sizes, 30, 7)[1] < 1e-2
+    away = (w + torch.tensor([0.3, 0.1, -0.2, 0.5])).requires_grad_(True)
+    value, slope = networks.value_and_slope(loss, away, sizes, 30, 7)  # the batches' share adds up to the whole
+    whole = loss(networks.unpack(away, sizes), torch.arange(30))
+    (gradient,) = torch.autograd.grad(whole, away)
+    assert (value, slope) == pytest.approx((float(whole.detach()), float(gradient.abs().max())))
 
 
 def test_adam_is_the_adam_of_torch():

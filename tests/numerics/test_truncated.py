@@ -65,11 +65,13 @@ def test_a_reflection_keeps_the_distribution_and_lies_on_the_other_side():
 
 
 def test_a_reflection_beyond_floating_point_is_a_fresh_draw_inside_the_interval():
-    lower, upper = np.full(1000, 30.0), np.full(1000, 31.0)
-    x = truncated_normal(lower, upper, np.random.default_rng(0).random(1000))
-    y = reflected_normal(lower, upper, x, np.random.default_rng(1).random(1000))
-    assert ((y >= lower) & (y <= upper)).all()
-    assert y.std() > 0
+    for near in (30.0, 60.0):  # where Phi has few digits, and where it has none
+        lower, upper, u = np.full(1000, near), np.full(1000, near + 1.0), np.random.default_rng(1).random(1000)
+        x = truncated_normal(lower, upper, np.random.default_rng(0).random(1000))
+        y = reflected_normal(lower, upper, x, u)
+        np.testing.assert_allclose(y, truncated_normal(lower, upper, u))
+        assert ((y >= lower) & (y <= upper)).all()
+        assert y.std() > 0
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

@@ -234,7 +234,7 @@ def test_a_rehearsal_warns_beyond_chance_and_beyond_its_bounds():
     assert [doubts(0.3, chance, 0.0) for chance in (0.2, 0.3, 0.4)] == [1, 0, 0]
     assert [doubts(0.0, 0.0, relaxed) for relaxed in (0.05, 0.051)] == [0, 1]
     assert doubts(0.9, 0.0, 0.5) == 2
-    assert "differ from the rehearsed ones by 30%" in rehearsing._reasons_to_doubt(0.3, 0.1, 0.0)[0]
+    assert "30% of the rows have other numbers of labels" in rehearsing._reasons_to_doubt(0.3, 0.1, 0.0)[0]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from scipy.special import logit
 
 from contone import CumulativeMass, Inversion, Threshold
+from contone.enhance.inversion import blocks
 from contone.enhance.inversion.assessment import (
     ErrorSample,
     RuleReport,
@@ -28,7 +29,7 @@ from contone.exceptions import LabelWarning
 from contone.measurements import Order
 from contone.numerics.scaling import PrincipalMap, Scaling
 from contone.numerics.simplex import softmax
-from contone.validation.degrees import KnownDegrees
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
 
 SHORT = {"n_sweeps": 40, "n_burn": 20}
 
@@ -318,3 +319,24 @@ def test_warnings_say_which_rows_and_how_many():
         warn_of_contradictions(known, CumulativeMass().apply(D).astype(float), CumulativeMass())
         warn_of_denied_labels(replace(report, yes_weight=0.5))
         warn_of_denied_labels(replace(report, levels=True))
+
+
+def test_blocks_of_lazy_rows_know_their_graded_rows_by_number():
+    """The first and the last of every block, wherever the block lies; others have the posterior of their own stream."""
+    model = by_hand(Threshold(0.3, at_least_one=False), settings=Settings(n_sweeps=10, n_burn=5, max_rows=4))
+    rng = np.random.default_rng(0)
+    X, D = rng.normal(size=(10, 1)), rng.dirichlet(np.ones(3), 10)
+    L = Threshold(0.3, at_least_one=False).apply(D).astype(float)
+    number = 100 + np.arange(10)[:, None]
+    every = KnownDegrees(number[:, 0], D)
+    np.testing.assert_allclose(blocks._moments(model, 7, every, X, L, number)[:, :3], D)
+    none = blocks._moments(model, 7, NOTHING_KNOWN, X, L, number)
+    assert none.shape == (10, 12)
+    for row in (3, 4, 9):
+        one = KnownDegrees(np.array([100 + row]), D[[row]])
+        found = blocks._moments(model, 7, one, X, L, number)
+        np.testing.assert_allclose(found[row, :3], D[row])
+        np.testing.assert_array_equal(np.delete(found, row, axis=0), np.delete(none, row, axis=0))
+    parts = np.concatenate([blocks._moments(model, 7, NOTHING_KNOWN, X[s], L[s], number[s]) for s in
+                            (slice(6), slice(6, 10))])  # fmt: skip
+    np.testing.assert_allclose(parts, none, atol=1e-12)  # however rows are cut

@@ -121,6 +121,8 @@ def test_labels_meet_as_often_as_where_both_were_asked():
     few = np.array([[1, 1], [1, NAN], [1, NAN], [NAN, 0.0]])  # a rate of one, where frequencies allow one half
     found = unasked.meetings(few)
     assert found[0, 1] <= found.diagonal().min() + 1e-12
+    once = np.array([[1, 1], [1, NAN], [NAN, 1], [1, NAN], [NAN, 1.0]])  # together each time: a single one
+    np.testing.assert_allclose(unasked.meetings(once), 5 * 3.5 / 4)
 
 
 def test_rows_start_with_as_many_labels_among_unasked_ones_as_the_asked_ones_suggest():
@@ -142,14 +144,14 @@ def test_rows_start_with_as_many_labels_among_unasked_ones_as_the_asked_ones_sug
 
 @pytest.mark.parametrize("at_least_one", [True, False])
 def test_labels_are_counted_among_those_that_were_asked(at_least_one):
-    L = np.array([[1, 1, 0], [1, NAN, 0], [0, NAN, 0], [NAN] * 3, [0, 0, 0], [NAN, 1, 1], [0, 0, 0]])
+    L = np.array([[1, 1, 0], [1, NAN, 0], [0, NAN, 0], [NAN] * 3, [0, 0, 0], [NAN, 1, 1], [0, 0, 0], [NAN, NAN, 1]])
     found = unasked.count_among_asked(L, at_least_one=at_least_one)
     expected = np.zeros((4, 4))
-    expected[3, 2], expected[2, 1], expected[2, 0], expected[2, 2] = 1, 1, 1, 1
+    expected[3, 2], expected[2, 1], expected[2, 0], expected[2, 2], expected[1, 1] = 1, 1, 1, 1, 1
     expected[3, 0] = 0 if at_least_one else 2  # whole rows without a label say nothing where a rule marks one
     np.testing.assert_array_equal(found.counts, expected)
-    np.testing.assert_array_equal(found.masks, ~np.isnan(L[[0, 1, 2, 4, 5, 6]]))
-    assert unasked.number_of_labels(L).tolist() == [2, 2, 1, 3]  # 1 of 2 asked is 1.5 of 3: 2, the even one
+    np.testing.assert_array_equal(found.masks, ~np.isnan(L[[0, 1, 2, 4, 5, 6, 7]]))
+    assert unasked.number_of_labels(L).tolist() == [2, 2, 1, 3, 3]  # 1 of 2 asked is 1.5 of 3: 2, the even one
     assert unasked.number_of_labels(np.array([[1, 0, 0, NAN, NAN, NAN, NAN, NAN, NAN]])).tolist() == [3]
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from contone import CumulativeMass, Inversion
 from contone.enhance.inversion import suggest
+from contone.enhance.inversion.assessment import ErrorSample
 from contone.exceptions import InputError, LabelWarning
 from contone.numerics.simplex import softmax
 
@@ -42,3 +45,22 @@ def test_rows_that_are_graded_are_not_suggested_again():
         Inversion(**short).fit(X, L, degrees=D).suggest(1)
     with pytest.warns(LabelWarning, match="same in every row"):
         assert len(set(Inversion().fit(X[:3], np.ones((3, 1))).suggest(2))) == 2
+
+
+def test_near_duplicates_have_the_same_labels_and_features_that_are_near():
+    """Nearer than one pair in twenty; where features have no part, the same labels are all it takes."""
+    rng = np.random.default_rng(0)
+    X, L = rng.normal(size=(40, 3)), (rng.random((40, 2)) < 0.5).astype(float)
+    L[0, 0] = np.nan  # as good as not marked
+    sample = ErrorSample(X, L, L, np.ones(2), 40, np.arange(40), np.zeros(40, bool))
+    same = np.array([[((a > 0) == (b > 0)).all() for b in L] for a in L])
+    distance = np.linalg.norm(X[:, None] - X[None], axis=2)
+    near = distance <= np.quantile(distance[np.triu_indices(40, 1)], 0.05)
+    others = ~np.eye(40, dtype=bool)
+    found = suggest.near_duplicates(SimpleNamespace(feature_map=lambda X: X), sample)
+    np.testing.assert_array_equal(found, same & near & others)
+    assert 0 < found.sum() < (same & others).sum()
+    without = suggest.near_duplicates(SimpleNamespace(feature_map=None), sample)
+    np.testing.assert_array_equal(without, same & others)
+    one = ErrorSample(X[:1], L[:1], L[:1], np.ones(2), 1, np.arange(1), np.zeros(1, bool))
+    assert not suggest.near_duplicates(SimpleNamespace(feature_map=lambda X: X), one).any()

@@ -110,9 +110,10 @@ def make_chain(values, n_persons, n_cuts, seed=0, person=None, first=None, prior
 
 
 def test_traits_of_a_person_are_drawn_as_an_integral_says():
-    """One label, one person with three answers: offset, log sharpness and log stretch at known z."""
-    values, Z = np.array([[0.0], [2.0], [1.0]]), np.array([[-1.0], [1.5], [0.3]])
-    chain = make_chain(values, 1, 2, person=np.ones(3, int))
+    """One label, people with the same three answers each: offset, log sharpness and log stretch at known z."""
+    values, Z, n = np.array([[0.0], [2.0], [1.0]]), np.array([[-1.0], [1.5], [0.3]]), 500
+    person = np.tile(np.arange(1, n + 1), 3)
+    chain = make_chain(np.repeat(values, n, axis=0), n, 2, person=person, first=np.arange(0, 3 * n + 1, n))
     chain.Z, chain.tau, chain.kappa, chain.gamma = Z, 0.8, 0.4, 0.5
     chain.gaps = np.array([1.2])
     chain.traits = chain.traits._replace(cuts=chain.cuts())
@@ -126,10 +127,12 @@ def test_traits_of_a_person_are_drawn_as_an_integral_says():
     p = np.exp(log_p - log_p.max())
     p /= p.sum()
     draws = []
-    for _ in range(20_000):
+    for k in range(60):
         chain.draw_persons()
-        draws.append([chain.traits.offset[1, 0], math.log(chain.traits.sharpness[1]), chain.log_stretch[1]])
-    draws = np.array(draws)
+        if k >= 15:
+            draws.append([chain.traits.offset[1:, 0], np.log(chain.traits.sharpness[1:]), chain.log_stretch[1:]])
+    draws = np.concatenate(draws, axis=1).T
+    assert chain.traits.sharpness[0] == 1.0
     for k, T in enumerate((B, A, G)):
         mean = float((p * T).sum())
         deviation = math.sqrt(float((p * (T - mean) ** 2).sum()))

@@ -10,7 +10,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from scipy.special import expit, logit, logsumexp
-from scipy.stats import norm
+from scipy.stats import halfnorm, lognorm, norm
+from told import Told
 
 from contone import Votes
 from contone.enhance.inversion.chain import Settings
@@ -135,6 +136,18 @@ def test_a_chain_starts_from_its_prior_and_from_what_is_known():
     assert several.traits.offset.shape == (3, 3)
 
 
+def test_a_prior_is_a_mixture_of_a_log_normal_and_a_half_normal_number():
+    prior, x = LogNormal(1.3, 0.4, small=0.1), np.linspace(-6.0, 3.0, 40)
+    value = np.exp(x)
+    density = 0.9 * lognorm(0.4, scale=1.3).pdf(value) + 0.1 * halfnorm(scale=1.3).pdf(value)
+    found = [prior.log_density(float(v)) - 0.5 * math.log(2 * math.pi) for v in x]
+    np.testing.assert_allclose(found, np.log(density * value), rtol=1e-9)
+    slope = [(prior.log_density(float(v) + 1e-6) - prior.log_density(float(v) - 1e-6)) / 2e-6 for v in x]
+    np.testing.assert_allclose([prior.slope(float(v)) for v in x], slope, atol=1e-6)
+    usual = LogNormal(1.3, 0.4)
+    np.testing.assert_allclose([usual.slope(float(v)) for v in x], -(x - math.log(1.3)) / 0.16)
+
+
 def test_where_votes_leave_the_spread_open_it_is_drawn_from_its_prior_and_e_stays():
     made = Chain(responses_with(np.eye(3)[[0] * 20]), [], Prior(), np.random.default_rng(0))
     made.Z = np.random.default_rng(1).normal(size=(20, 3)) @ (np.eye(3) - 1 / 3)
@@ -144,6 +157,21 @@ def test_where_votes_leave_the_spread_open_it_is_drawn_from_its_prior_and_e_stay
     np.testing.assert_allclose(after, before)
     assert made.spread != Prior().spread.median
     assert np.trace(made.shape) == pytest.approx(2.0)
+
+
+def test_chances_of_tails_and_axes_are_numbers_whatever_the_densities():
+    """Of thousands of items, and of shapes next to singular, densities are far below what floating point holds."""
+    made = Chain(responses_with(2 * np.ones((3000, 3))), [], Prior(), np.random.default_rng(0), n_persons=2)
+    made.Z = 5.0 * np.random.default_rng(1).normal(size=(3000, 3)) @ (np.eye(3) - 1 / 3)
+    made.shape, seen = np.diag([2.0, 1e-150]), []
+    made.rng = Told()
+    made.rng.choice = lambda values, p=None: seen.append(p) or values[-1]
+    made.draw_axis()
+    made.shape = np.eye(2)
+    made.draw_tails()
+    for p in seen[:2]:
+        assert np.isfinite(p).all()
+        assert p.sum() == pytest.approx(1.0)
 
 
 def test_votes_of_all_people_are_those_of_one_in_the_middle():
@@ -481,7 +509,8 @@ def test_the_penalty_is_the_one_that_tells_left_out_answers_best():
             losses.append(regression.find_mixture([softmax(Z)], votes)[0])
         found = regression._choose_penalty(phi, votes, np.arange(90), fold, VOTES)
         # from the strongest on, until two in a row are no better
-        stop = next(k for k in range(2, len(losses)) if min(losses[k - 1 : k + 1]) >= min(losses[: k - 1]))
+        worse = (k for k in range(2, len(losses)) if min(losses[k - 1 : k + 1]) >= min(losses[: k - 1]))
+        stop = next(worse, len(losses))
         assert losses[list(regression.PENALTIES).index(found)] == pytest.approx(min(losses[:stop]), abs=0.02)
         assert (found > 1) == (strength == 0.0)
 
@@ -491,6 +520,7 @@ def test_own_answers_do_not_tell_the_feature_of_an_item(kind, monkeypatch):
     """But by way of lambda and the mixture: with these held, another answer to an item leaves its own shares."""
     rng, held = np.random.default_rng(0), np.array([0.5, 0.3, 0.2])
     monkeypatch.setattr(regression, "_choose_penalty", lambda *_: 1.0)
+    monkeypatch.setattr(regression, "MORE_FOLDS", 5)
     monkeypatch.setattr(regression, "find_mixture", lambda *_: (0.0, held))
     X = rng.normal(size=(50, 2))
     counts = rng.multinomial(1, [0.5, 0.3, 0.2], size=50).astype(float)
@@ -500,7 +530,7 @@ def test_own_answers_do_not_tell_the_feature_of_an_item(kind, monkeypatch):
         regression.fit_regression(X, Y, np.arange(50), 5, np.random.default_rng(1), kind) for Y in (counts, other)
     )
     np.testing.assert_allclose(after[7], before[7], atol=1e-5)  # where a fit starts is not where it ends
-    assert (np.abs(after - before).max(axis=1) > 1e-4).mean() > 0.8
+    assert (np.abs(after - before).max(axis=1) > 1e-4).mean() > 0.7
     fitted, shares = regression.fit_regression(X, counts, np.arange(50), 5, np.random.default_rng(1), kind)
     assert np.abs(fitted(X) - shares).mean() < 0.1  # the same models, of all items
     mixed = regression._mixed([counts, other], held)
@@ -515,6 +545,7 @@ def test_lambda_is_chosen_on_some_answers_and_grows_with_the_root_of_how_many_th
     X, item = rng.normal(size=(30, 2)), np.repeat(np.arange(30), 3)
     counts = rng.multinomial(1, [0.5, 0.3, 0.2], size=90).astype(float)
     counts[:2] = 0.0  # no answer
+    monkeypatch.setattr(regression, "MORE_FOLDS", 3)
     for most, expected in ((1000, 0.5), (22, 1.0)):
         monkeypatch.setattr(regression, "MOST_TRIED", most)
         regression.fit_regression(X, counts, item, 5, rng)

@@ -45,12 +45,16 @@ def parameters(chain):
 
 
 def test_slopes_are_derivatives(chain):
-    chain.together.step()
-    x = parameters(chain) * 1.05
-    _, slope, _ = chain.together.target(x)
-    steps = 1e-5 * np.eye(len(x))
-    expected = [(chain.together.target(x + e)[0] - chain.together.target(x - e)[0]) / 2e-5 for e in steps]
-    np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-4)
+    """Also where persons differ, so that an answer sees more than the spread of the items."""
+    for tau in (0.0, 0.9):
+        chain.tau = tau
+        chain.mean = chain.mean_at(chain.spread, tau)
+        chain.together.step()
+        x = parameters(chain) * 1.05
+        _, slope, _ = chain.together.target(x)
+        steps = 1e-5 * np.eye(len(x))
+        expected = [(chain.together.target(x + e)[0] - chain.together.target(x - e)[0]) / 2e-5 for e in steps]
+        np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_the_target_is_the_log_density_of_items_and_parameters(chain):
@@ -95,7 +99,7 @@ class Constant:
         return self.values
 
 
-def test_the_mass_is_the_information_of_single_items_and_of_the_prior():
+def test_the_mass_is_the_information_of_single_items_and_of_the_prior(monkeypatch):
     """J_i by finite differences of the likelihood of item i alone; beyond some parameters the diagonal of it."""
     rng = np.random.default_rng(1)
     features = [Constant(rng.normal(size=(12, 3))) for _ in range(2)]
@@ -123,6 +127,8 @@ def test_the_mass_is_the_information_of_single_items_and_of_the_prior():
     found = chain.together._information(scores, 7)
     np.testing.assert_allclose(found, J.T @ J + np.diag(held), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(chain.together._information(scores, 4), found[:4, :4])
+    monkeypatch.setattr("contone.enhance.inversion.people.together.MOST_DENSE", 6)
+    np.testing.assert_allclose(chain.together._information(scores, 7), np.diag(found))
     together = Together(chain)
     for mass in (found, np.diag(found)):
         together.factor = np.linalg.cholesky(mass) if mass.ndim == 2 else np.sqrt(mass)
