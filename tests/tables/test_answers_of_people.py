@@ -343,7 +343,8 @@ def test_next_answers_go_first_to_items_that_nobody_answered(folder):
     pl.DataFrame(rows, ["item", "x", "who", "label"], orient="row").write_csv("long.csv")
     options = {"labels": "label", "item": "item", "worker": "who", "rule": "votes"}
     problem = read_problem(Path("long.csv"), Reading(**options), Progress())
-    found = suggest_answers(problem, contone.Inversion(), 8, Progress())
+    usual = contone.Inversion(n_sweeps=200, n_burn=80, random_state=0)  # gains from a short chain are noise
+    found = suggest_answers(problem, usual, 8, Progress())
     assert found["item"][0] in {"new", "newer"}
     assert found["gain"].min() > 0
     assert len(found) == 8

@@ -253,7 +253,8 @@ class PeopleFit:
             if number == 0:  # from one draw to the next they move little
                 modes[:] = mean
             height = _height(draw.tail, q) - _height(TAIL, q) + 0.5 * np.linalg.slogdet(draw.precision)[1]
-            evidence = np.logaddexp(evidence, weigh(responses, modes, sums) + height)
+            with np.errstate(invalid="ignore"):  # NaN of a damaged model is found in its answer
+                evidence = np.logaddexp(evidence, weigh(responses, modes, sums) + height)
         return sums / len(draws), evidence - math.log(len(draws))
 
 
