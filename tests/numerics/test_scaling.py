@@ -87,3 +87,9 @@ def test_new_rows_beyond_floating_point_are_as_far_as_can_be_computed_with(make)
     assert np.isfinite(np.square(scaled).sum())
     assert np.isfinite(np.square(scaled.astype(np.float32)).sum())
     assert scaled[0, 0] > 1e14 > -1e14 > scaled[0, 1]
+
+
+@pytest.mark.parametrize("value", [0.1, 1e155, 1e300, -1e12])
+def test_a_constant_column_becomes_zero_to_the_last_bit(value):
+    X = np.full((12, 2), value)
+    assert not standardisation(X)(X).any()

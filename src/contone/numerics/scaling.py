@@ -66,6 +66,7 @@ def standardisation(X: Array, *, ddof: int = 1) -> Scaling:
     unit = extreme_unit(xp.maximum(xp.abs(low), xp.abs(high)))
     if bool(xp.any(unit != 1.0)):
         mean, scale, low, high = (moment * unit for moment in _moments(X / like(unit, X), ddof))
+    mean = xp.where(low == high, low, mean)  # the mean of many equal numbers may be off by rounding
     return Scaling(mean, xp.where(_is_constant(scale, low, high), xp.ones_like(scale), scale))
 
 
