@@ -211,3 +211,19 @@ def test_posterior_and_evidence_of_the_spread_are_integrals():
     evidence = math.log(joint.sum() / np.exp(prior).sum()) + (prior + likelihood).max()
     assert model.spread_evidence(rule, Z, counts) == pytest.approx(evidence, abs=0.02)
     assert model.spread_posterior(Order(), Z, counts) == model.spread_prior(Order())
+
+
+def test_labels_that_contradict_each_other_start_from_correlations_all_the_same():
+    """Two pairs always meet and a third never does: no such variables exist; the nearest have the variance one."""
+    n, pairs = 100, np.array([[50.0, 50, 0], [50, 50, 50], [0, 50, 50]])
+    mean, covariance = model.moments(pairs, n)
+    both, alone = pairs + 0.5, 50.5 - pairs
+    odds, share = both * (n - 100 + pairs + 0.5) / alone**2, 50.5 / 101
+    R = np.cos(np.pi / (1 + odds ** (0.5 * (1 - (0.5 - share) ** 2))))
+    np.fill_diagonal(R, 1.0)
+    values, vectors = np.linalg.eigh(R)
+    assert values[0] < 0
+    nearest = (vectors * np.maximum(values, 0.02)) @ vectors.T
+    nearest /= np.sqrt(np.outer(np.diag(nearest), np.diag(nearest)))
+    np.testing.assert_allclose(covariance, model.centring(3) @ nearest @ model.centring(3), atol=1e-9)
+    np.testing.assert_allclose(mean, 0.0, atol=1e-12)

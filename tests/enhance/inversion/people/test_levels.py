@@ -212,6 +212,14 @@ def test_few_persons_are_all_people_each_as_often_as_they_answered():
     assert sorted(found.offset[:, 0].tolist()) == [1.0] * 48 + [5.0] * 16
 
 
+def test_marks_have_no_stretch():
+    """With a single cut point there is nothing between cut points that could be stretched."""
+    chain = make_chain(np.array([[1.0, 0], [0, 1], [1, 1]]), 2, 1, person=np.array([1, 2, 1]))
+    chain.draw_persons()
+    np.testing.assert_array_equal(chain.log_stretch, 0.0)
+    assert (chain.traits.sharpness[1:] != 1.0).all()
+
+
 LONG = [(1, 0), (3, 0), (1, 6), (3, 6)]
 
 
