@@ -147,12 +147,12 @@ def write_excel(frame: pl.DataFrame, path: Path | io.BytesIO) -> None:
         def _xml_number_element(self, number: float, attributes: Any = ()) -> None:
             super()._xml_number_element(_Exact(number), attributes)
 
-    try:
-        with xlsxwriter.Workbook(path, AS_IT_IS) as book:
-            book.worksheet_class = Sheet
-            frame.with_columns(map(_kept, frame)).write_excel(book, autofit=False, float_precision=6)
-    except xlsxwriter.exceptions.FileCreateError as error:
-        raise error.args[0] from None  # what the disk said
+    content = io.BytesIO()  # a sheet that meets a full disk would try again when it is forgotten
+    with xlsxwriter.Workbook(content, AS_IT_IS) as book:
+        book.worksheet_class = Sheet
+        frame.with_columns(map(_kept, frame)).write_excel(book, autofit=False, float_precision=6)
+    with path.open("wb") if isinstance(path, Path) else path as file:
+        file.write(content.getbuffer())
 
 
 class _Exact(float):
