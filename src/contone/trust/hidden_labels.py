@@ -1,7 +1,7 @@
 """Held-out labels: hide some, fit, and ask how well the hidden ones are predicted.
 
 No truth about degrees is needed. A method that takes unasked entries (NaN) has single entries hidden; one that only
-predicts has whole rows hidden, and tells them from their features, as has every method where one entry of a row gives
+predicts has whole rows hidden, and predicts them from their features, as has every method where one entry of a row gives
 away another. The score is the log loss per hidden entry,
 -mean(l log p + (1 - l) log(1 - p)). Where p, the chance that a hidden entry is marked, comes from:
 
@@ -274,7 +274,7 @@ def say_features(found: FeatureScore, what: str, unit: str) -> Finding:
     """Whether features helped to tell what was hidden, in units that the loss is per."""
     helps = found.p <= CLEAR and found.loss < found.without
     said = (
-        f"Features: {what} are told with a log loss of {found.loss:.3f} per {unit} with features, "
+        f"Features: {what} are predicted with a log loss of {found.loss:.3f} per {unit} with features, "
         f"{found.without:.3f} without, {found.shuffled:.3f} with the features of other rows (p = {found.p:.3f}): "
         f"{'they help' if helps else 'they tell nothing that could be seen'}."
     )
