@@ -1,8 +1,8 @@
 """Held-out labels: hide some, fit, and ask how well the hidden ones are predicted.
 
 No truth about degrees is needed. A method that takes unasked entries (NaN) has single entries hidden; one that only
-predicts has whole rows hidden, and predicts them from their features, as has every method where one entry of a row gives
-away another. The score is the log loss per hidden entry,
+predicts has whole rows hidden, and predicts them from their features, as has every method where one entry of a row
+gives away another. The score is the log loss per hidden entry,
 -mean(l log p + (1 - l) log(1 - p)). Where p, the chance that a hidden entry is marked, comes from:
 
 - `Inversion`: the completions that its posterior makes by the rule, given the features and the labels that were left;
