@@ -32,12 +32,11 @@ $(VENV)/installed-report: $(HELD)
 
 # pip would compile every module of every package, one after the other; a quarter of them is imported by the tests.
 # Collecting the tests compiles that quarter, and the tests; meanwhile numba compiles the loops of Inversion.
-LOOPS := from contone.enhance.inversion.ahead import compile_loops; compile_loops()
 $(VENV)/installed-test: $(HELD)
 	$(ensure_venv)
 	@echo "installing contone with its test extras (a few minutes the first time)"
 	@$(PIP) --no-compile -e '.[lint]'
-	@$(BIN)/python -c '$(LOOPS)' & $(BIN)/python -m pytest --collect-only -q >/dev/null || true; wait
+	@$(BIN)/python scripts/compile_loops.py & $(BIN)/python -m pytest --collect-only -q >/dev/null || true; wait
 	@touch $@ $(VENV)/installed-report
 
 $(VENV)/installed-docs: $(HELD)

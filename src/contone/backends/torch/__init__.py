@@ -13,7 +13,7 @@ from contone.backends.numpy import Backend
 from contone.backends.numpy import neighbours as host_neighbours
 from contone.backends.numpy.neighbours import Neighbours
 from contone.backends.protocols import Draws
-from contone.backends.torch import duplicates, graph, neighbours
+from contone.backends.torch import duplicates, graph, kernels, neighbours
 from contone.backends.torch.draws import FEW, TensorDraws
 from contone.exceptions import InputTypeError, ShapeError
 from contone.runtime.machine import Piece, Result
@@ -54,9 +54,8 @@ class TorchBackend(Backend):
 
     def to_numpy(self, A: Tensor) -> np.ndarray:
         A = _plain(A, "This")
-        if A.dtype == torch.bfloat16:  # NumPy has no such type; single precision holds all its numbers
-            A = A.to(torch.float32)
-        return A.cpu().numpy()
+        # NumPy has no bfloat16; single precision holds all its numbers.
+        return (A.float() if A.dtype == torch.bfloat16 else A).cpu().numpy()
 
     def like(self, A: Array, model: Tensor) -> Tensor:
         if isinstance(A, np.ndarray) and any(step < 0 for step in A.strides):  # torch has no backward views
@@ -85,14 +84,13 @@ class TorchBackend(Backend):
     # Neighbourhoods
 
     def nearest_neighbours(self, X: Tensor, k: int) -> Neighbours:
-        if _on_host(X):
+        if X.device.type == "cpu":
             return _as_tensors(host_neighbours.nearest_neighbours(X.numpy(), k), X)
-        found = neighbours.nearest_neighbours(X, k)
-        return Neighbours(found.indices, found.distances, "torch-exact")
+        return Neighbours(*neighbours.nearest_neighbours(X, k)[:2], "torch-exact")
 
     def query_neighbours(self, X: Tensor, queries: Tensor, k: int) -> Neighbours:
         k = min(k, X.shape[0])
-        if _on_host(X):
+        if X.device.type == "cpu":
             return _as_tensors(host_neighbours.query_neighbours(X.numpy(), queries.numpy(), k), X)
         return Neighbours(*neighbours.query_neighbours(X, queries, k), "torch-exact")
 
@@ -121,6 +119,8 @@ class TorchBackend(Backend):
     def check_matrix(self, A: Tensor, name: str) -> Tensor:
         """In float32 or float64: as it is, or, where it holds other numbers, in float64."""
         A = _plain(A, name)
+        if A.is_cuda:
+            kernels.prepare()
         if A.is_complex():
             raise InputTypeError(f"{name} is complex: pass real numbers.")
         if A.ndim != 2 or A.shape[1] == 0:
@@ -134,10 +134,6 @@ def _plain(A: Tensor, name: str) -> Tensor:
         raise InputTypeError(f"{name} is a meta tensor, which has a shape and no numbers: pass the data itself.")
     A = A.detach()
     return A if A.layout == torch.strided else A.to_dense()
-
-
-def _on_host(X: Tensor) -> bool:
-    return X.device.type == "cpu"
 
 
 def _as_tensors(found: Neighbours, X: Tensor) -> Neighbours:

@@ -1,5 +1,9 @@
 """Where kernels of our own run: the one place that decides it."""
 
+from contextlib import suppress
+from functools import cache
+from threading import Thread
+
 import torch
 from torch import Tensor
 
@@ -16,9 +20,22 @@ SHARED_BYTES = 99 * 1024
 
 def can_launch(A: Tensor) -> bool:
     """Whether kernels run on the device of A: an NVIDIA GPU, not too old, with Triton installed."""
-    if triton is None or not A.is_cuda or torch.version.cuda is None:
-        return False
-    return torch.cuda.get_device_capability(A.device) >= OLDEST
+    may = triton is not None and A.is_cuda and torch.version.cuda is not None
+    return may and torch.cuda.get_device_capability(A.device) >= OLDEST
+
+
+@cache
+def prepare() -> None:
+    """Have Triton read its own files now, which its first kernel waits for (0.4 s), while other work goes on."""
+
+    def work() -> None:
+        with suppress(Exception):  # who launches a kernel is told
+            triton.jit(_nothing).warmup(grid=(1,))
+
+    Thread(target=work).start()
+
+
+def _nothing() -> None: ...
 
 
 def shared_bytes(A: Tensor) -> int:

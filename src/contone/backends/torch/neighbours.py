@@ -26,8 +26,7 @@ class TorchNeighbours(NamedTuple):
 
 def nearest_neighbours(X: Tensor, k: int) -> TorchNeighbours:
     """The k nearest other rows of every row of X (n, d), exact in X's precision; k is cut to n - 1."""
-    n = X.shape[0]
-    k = min(k, n - 1)
+    n, k = X.shape[0], min(k, X.shape[0] - 1)
     X = X - X.mean(dim=0)  # distances do not change; small norms keep half precision honest
     with torch.cuda.device_of(X):
         if screen.can_screen(X, k):

@@ -1,9 +1,13 @@
 """Rows of tensors are answered as the compiled loops answer them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from contone import Inversion
+from contone.backends import to_numpy
+from contone.enhance.inversion.people.blend import Blend
 from contone.enhance.inversion.people.matching import MatchedShares
 from contone.enhance.inversion.people.model import sort_responses
 
@@ -39,11 +43,14 @@ def test_tensors_are_weighed_as_rows_are(votes, model):
     Y[20:22] = np.nan  # nobody was asked
     Y[22] = [1e6, 0, 3, 0]  # where Newton's method steps too far
     shares = np.random.default_rng(1).dirichlet(np.ones(4), len(Y))
-    told = model.weigh(sort_responses(0, Y, len(Y)), [MatchedShares(shares)], model.draws)
-    D, centre, squares = weigh_votes(torch.as_tensor(Y), [MatchedShares(torch.as_tensor(shares))], model.draws)
+    responses, features = sort_responses(0, Y, len(Y)), [MatchedShares(shares)]
+    told, model = model.weigh(responses, features, model.draws), replace(model, blend=None)
+    found = weigh_votes(torch.as_tensor(Y), [MatchedShares(torch.as_tensor(shares))], model.draws)
+    (D, centre, width), evidence = found
     np.testing.assert_allclose(D, told.mean, atol=2e-6)
     np.testing.assert_allclose(centre, told.logit_centre, atol=1e-4)
-    np.testing.assert_allclose((squares - centre**2).clamp(min=0).sqrt(), told.logit_width, atol=1e-4)
+    np.testing.assert_allclose(width, told.logit_width, atol=1e-4)
+    np.testing.assert_allclose(evidence, model.chain_alone(responses, features, model.draws, 0)[1], atol=1e-4)
 
 
 def test_blocks_of_tensors_make_no_difference(votes, model, monkeypatch):
@@ -56,11 +63,16 @@ def test_blocks_of_tensors_make_no_difference(votes, model, monkeypatch):
         np.testing.assert_allclose(A, B, rtol=1e-10)
 
 
+@pytest.mark.parametrize("blend", [None, Blend(np.array([0.5, 0.3, 0.2]), np.array([1.0, 8.0]))])
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_gives_the_answer_of_the_processor(votes):
+def test_a_gpu_gives_the_answer_of_the_processor(votes, monkeypatch, blend):
+    """Also where some items are of other kinds; features are matched there, too."""
     X, Y = votes
+    monkeypatch.setattr(Blend, "of", lambda *_: blend)
     method = Inversion(degradation="votes", max_rows=40, n_sweeps=40, n_burn=20)
-    here = method.fit_enhance(X, Y)
+    here, ends = method.fit_enhance(X, Y), method.intervals()
     there = method.fit_enhance(torch.as_tensor(X, device="cuda"), torch.as_tensor(Y, device="cuda"))
     assert there.is_cuda
     np.testing.assert_allclose(there.cpu(), here, atol=2e-6)
+    for a, b in zip(method.intervals(), ends, strict=True):
+        np.testing.assert_allclose(to_numpy(a), b, atol=1e-4)

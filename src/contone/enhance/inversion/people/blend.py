@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv, logit, ndtri
 
+from contone.backends import to_numpy
 from contone.enhance.counting import log_chances
 from contone.enhance.inversion.people.answers import Features, Matrix, Responses
 from contone.enhance.inversion.people.regression import largest_likelihood
+from contone.runtime.machine import for_each, pieces_by_width
 
 CONCENTRATIONS: Matrix = np.exp2(np.arange(-1.0, 9.5, 0.5))
 """c, tried side by side."""
@@ -57,7 +59,7 @@ class Blend:
 
     def beliefs(self, features: Sequence[Features]) -> Matrix:
         """c M (K, m, q)."""
-        return np.asarray(self.concentrations[:, None, None] * np.exp(features[0].told))
+        return np.asarray(self.concentrations[:, None, None] * np.exp(to_numpy(features[0].told)))
 
     def _likelihoods(self, evidence: Matrix, counts: Matrix, beliefs: Matrix) -> Matrix:
         """Logs (1 + K, m) of those of votes, but for a constant."""
@@ -71,23 +73,27 @@ class Blend:
         p = self.weights[:, None] * np.exp(log_p - log_p.max(axis=0))
         return np.asarray(p / p.sum(axis=0))
 
-    def mixed(
-        self, told: Sequence[Matrix], evidence: Matrix, counts: Matrix, features: Sequence[Features]
-    ) -> tuple[Matrix, Matrix, Matrix]:
-        """Means of shares, and centres and widths of their logits, each (m, q), with the other kinds in.
+    def mixed(self, told: Matrix, evidence: Matrix, counts: Matrix, features: Sequence[Features]) -> Matrix:
+        """Means of shares, and centres and widths of their logits, (3, m, q), with the other kinds in.
 
         Those of a kind have its 90 % interval, and of several kinds the ends lie between theirs.
         """
-        beliefs = self.beliefs(features)
-        kinds = self.kinds(evidence, counts, beliefs)[:, :, None]
-        D, centre, width = (kinds[0] * A for A in told)
-        for share, a in zip(kinds[1:], beliefs + np.nan_to_num(counts), strict=True):
-            whole = a.sum(axis=1, keepdims=True)
-            low, high = (logit(np.clip(betaincinv(a, whole - a, p), END, 1.0 - END)) for p in (0.05, 0.95))
-            D += share * a / whole
-            centre += 0.5 * share * (low + high)
-            width += 0.5 * share * (high - low) / ndtri(0.95)
-        return D, centre, width
+        found, beliefs = np.empty_like(told), self.beliefs(features)
+
+        def mix(rows: slice) -> None:
+            there = beliefs[:, rows]
+            kinds = self.kinds(evidence[rows], counts[rows], there)[:, :, None]
+            D, centre, width = kinds[0] * told[:, rows]
+            for share, a in zip(kinds[1:], there + np.nan_to_num(counts[rows]), strict=True):
+                whole = a.sum(axis=1, keepdims=True)
+                low, high = (logit(np.clip(betaincinv(a, whole - a, p), END, 1.0 - END)) for p in (0.05, 0.95))
+                D += share * a / whole
+                centre += 0.5 * share * (low + high)
+                width += 0.5 * share * (high - low) / ndtri(0.95)
+            found[:, rows] = D, centre, width
+
+        for_each(mix, pieces_by_width(*counts.shape))
+        return found
 
     def redraw(self, D: Matrix, kinds: Matrix, a: Matrix, rng: np.random.Generator) -> None:
         """Replace the chain's draws D (S, m, q) of items of other `kinds` (1 + K, m), Dirichlet(a (K, m, q))."""

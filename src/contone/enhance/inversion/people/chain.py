@@ -15,6 +15,7 @@ What the answers are is known to `likelihood` alone.
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +111,7 @@ class Chain:
         P = self.precision()
         seed = int(self.rng.integers(2**62))
         rows = (self.Z, self.mode, self.mean, self.weight, P, self.responses, self.traits, self.free)
-        for_each(lambda piece: draw_items(piece.start, piece.stop, seed, *rows), self._pieces())
+        self._over_items(lambda piece: draw_items(piece.start, piece.stop, seed, *rows), 64)
         if self.r < len(P):
             self.Z -= self.Z.mean(axis=1, keepdims=True)
 
@@ -123,21 +124,17 @@ class Chain:
     def likelihood(self, Z: Matrix) -> float:
         """Log likelihood of all responses."""
         told = Z, self.responses, self.traits
-        return self._over_items(lambda piece: likelihood_of_items(piece.start, piece.stop, *told))
+        return float(self._over_items(lambda piece: likelihood_of_items(piece.start, piece.stop, *told), 8))
 
     def slopes(self, Z: Matrix) -> tuple[float, Matrix]:
         """The same, and its slope (n, q) by Z."""
         slope = np.empty_like(Z)
         told = Z, self.responses, self.traits, slope
-        return self._over_items(lambda piece: slopes_of_items(piece.start, piece.stop, *told)), slope
+        return float(self._over_items(lambda piece: slopes_of_items(piece.start, piece.stop, *told), 16)), slope
 
-    def _over_items(self, work: Callable[[slice], float]) -> float:
-        """The sum of work over pieces of the items."""
-        pieces = self._pieces()
-        return float(total(work, pieces)) if pieces else 0.0
-
-    def _pieces(self) -> Sequence[slice]:
-        return pieces_by_width(len(self.Z), 64 * self.Z.shape[1])
+    def _over_items(self, work: Callable[[slice], Any], cost: int) -> Any:
+        """The sum of work over pieces of the items, which are the shorter the more it costs per label."""
+        return total(work, pieces_by_width(len(self.Z), cost * self.Z.shape[1]) or [slice(0, 0)])
 
     def squares(self, mean: Matrix | None = None) -> NDArray[np.float64]:
         """(n,): (z - mu)' R^-1 (z - mu)."""

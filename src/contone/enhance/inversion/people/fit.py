@@ -87,7 +87,9 @@ def fit_people(
         most = max(CHAIN_ITEMS, CHAIN_ITEMS_PER_LABEL * values.shape[1])
         some = choose_rows(len(chosen), most, rng, None if held is None else (~np.isnan(held[:, 0])).nonzero()[0])
     with one_blas_thread():
-        shares, maps = _regress(rule, to_numpy(X[chosen]) if is_on_gpu(X) else X[chosen], responses, settings, rng)
+        X_chosen = to_numpy(X[chosen]) if is_on_gpu(X) else X[chosen]
+        asked = some if len(some) < len(chosen) < m else None  # elsewhere every item's shares are needed
+        shares, maps = _regress(rule, X_chosen, responses, settings, rng, asked)
         features = [matched(M[some], responses.kind) for M in shares]
         chain = _start(rule, _of_items(responses, some), features, rng, n_persons, None if held is None else held[some])
         model, draws, samples = _run(chain, maps, rule, settings)
@@ -122,13 +124,13 @@ def _of_items(responses: Responses, items: np.ndarray) -> Responses:
 
 
 def _regress(
-    rule: Answers, X: Array, responses: Responses, settings: Settings, rng: np.random.Generator
+    rule: Answers, X: Array, given: Responses, settings: Settings, rng: np.random.Generator, some: np.ndarray | None
 ) -> tuple[list[Matrix], tuple[Regression, ...]]:
     """What features say of the answers: cross-fitted shares or chances (m, q) of items, and what makes them."""
-    about = np.repeat(np.arange(X.shape[0]), np.diff(responses.first))
+    about = np.repeat(np.arange(X.shape[0]), np.diff(given.first))
     found = [
-        fit_regression(X, values, about, settings.n_components, rng, responses.kind)
-        for values in (_told(rule, responses.values) if settings.features else [])
+        fit_regression(X, values, about, settings.n_components, rng, given.kind, some)
+        for values in (_told(rule, given.values) if settings.features else [])
     ]
     return [shares for _, shares in found], tuple(regression for regression, _ in found)
 

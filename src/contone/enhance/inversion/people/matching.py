@@ -77,7 +77,9 @@ class MatchedShares:
         position = np.interp(math.log(spread), np.log(SPREADS), np.arange(len(SPREADS)))
         g = min(int(position), len(SPREADS) - 2)
         t = position - g
-        return (1.0 - t) * self._at_node(g) + t * self._at_node(g + 1)
+        found = (1.0 - t) * self._at_node(g)
+        found += t * self._at_node(g + 1)
+        return found
 
     def _at_node(self, g: int) -> Array:
         if g not in self.known:

@@ -82,6 +82,13 @@ class Draw(NamedTuple):
         """Whether mean shares are those that features tell: one vote per item knows nothing better."""
         return self.coefficients.tolist() == [1.0] and not self.intercept.any()
 
+    def height(self) -> float:
+        """Log of what the prior of z has at its centre over what points have that are drawn with the same precision."""
+        from contone.enhance.inversion.people.rows import TAIL
+
+        q = len(self.intercept)
+        return _height(self.tail, q) - _height(TAIL, q) + 0.5 * float(np.linalg.slogdet(self.precision)[1])
+
     def mean(self, features: Sequence[Features]) -> Array:
         """mu (m, q), or (q,) without features."""
         found = [float(beta) * f.at(self.width) for beta, f in zip(self.coefficients, features, strict=True)]
@@ -178,19 +185,22 @@ class PeopleFit:
     ) -> Posterior:
         """The same for all rows at once; a row's answer depends on nothing else."""
         self.rule.check_labels(L)
-        if is_on_gpu(X) and item is None and self.kind == VOTES and self.blend is None:
+        if is_on_gpu(X) and item is None and self.kind == VOTES:
             import torch
 
             from contone.enhance.inversion.people.tensors import weigh_votes
 
             counts = torch.as_tensor(L, dtype=torch.float64, device=X.device)
-            D, centre, squares = weigh_votes(counts, [f.features(X) for f in self.maps], self.draws[::3])
-            width = (squares - centre**2).clamp(min=0.0).sqrt()
-            return Posterior(D / D.sum(dim=1, keepdim=True), centre, width).like(L)
+            features = [f.features(X) for f in self.maps]
+            found: Array
+            found, evidence = weigh_votes(counts, features, self.draws[::3])
+            if self.blend is not None:
+                found = self.blend.mixed(to_numpy(found), to_numpy(evidence), to_numpy(counts), features)
+            D, centre, width = found
+            return Posterior(D / D.sum(1)[:, None], centre, width).like(L)
         X = to_numpy(X) if is_on_gpu(X) else X
         responses = sort_responses(self.kind, self.rule.coded(L), X.shape[0], item, person)
-        found = self.weigh(responses, [f.features(X) for f in self.maps], self.draws[::3])
-        return Posterior(*(like(A, L) for A in (found.mean, found.logit_centre, found.logit_width)))
+        return self.weigh(responses, [f.features(X) for f in self.maps], self.draws[::3]).like(L)
 
     def chances(
         self, X: Array, L: Array, *, item: np.ndarray | None = None, person: np.ndarray | None = None, by: int = 0
@@ -210,10 +220,10 @@ class PeopleFit:
 
     def _weigh(
         self, responses: Responses, features: Sequence[Features], draws: Sequence[Draw], asked: int, by: int = 0
-    ) -> tuple[Matrix, Matrix, Matrix]:
+    ) -> Matrix:
         """Means of the answers of kind `asked`, by all people or person `by`; means and deviations of their logits."""
-        (D, centre, squares), evidence = self.chain_alone(responses, features, draws, asked, by)
-        found = D, centre, np.sqrt(np.maximum(squares - centre**2, 0.0))
+        found, evidence = self.chain_alone(responses, features, draws, asked, by)
+        found[2] = np.sqrt(np.maximum(found[2] - found[1] ** 2, 0.0))
         return found if self.blend is None else self.blend.mixed(found, evidence, votes_of(responses), features)
 
     def chain_alone(
@@ -227,7 +237,6 @@ class PeopleFit:
     ) -> tuple[Matrix, Matrix]:
         """Means (3, m, q) of answers, logits and their squares, and log likelihoods (m,) of responses."""
         from contone.enhance.inversion.people.new_rows import N_DIRECTIONS, even_directions, weigh_rows
-        from contone.enhance.inversion.people.rows import TAIL
 
         m, q = len(responses.first) - 1, self.n_labels
         sums, modes, evidence = np.zeros((3, m, q)), np.zeros((m, q)), np.full(m, -math.inf)
@@ -252,9 +261,8 @@ class PeopleFit:
                 mean += features[0].told - np.log(np.maximum(alone[0], SMALLEST))
             if number == 0:  # from one draw to the next they move little
                 modes[:] = mean
-            height = _height(draw.tail, q) - _height(TAIL, q) + 0.5 * np.linalg.slogdet(draw.precision)[1]
             with np.errstate(invalid="ignore"):  # NaN of a damaged model is found in its answer
-                evidence = np.logaddexp(evidence, weigh(responses, modes, sums) + height)
+                evidence = np.logaddexp(evidence, weigh(responses, modes, sums) + draw.height())
         return sums / len(draws), evidence - math.log(len(draws))
 
 

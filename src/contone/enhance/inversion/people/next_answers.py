@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from contone.numerics.simplex import softmax
 from contone.typing import Matrix
 
 MOST_WAYS = 120
@@ -112,9 +113,7 @@ def gains_of_persons(D: Matrix, persons: Sequence[Person]) -> Matrix:
     before, Z = entropy(m), np.log(np.maximum(D, TINY))
     found = np.empty((len(persons), D.shape[1]))
     for row, person in enumerate(persons):
-        x = person.sharpness * Z + person.offset
-        p = np.exp(x - x.max(axis=-1, keepdims=True))
-        p /= p.sum(axis=-1, keepdims=True)
+        p = softmax(person.sharpness * Z + person.offset)
         total = p.mean(axis=0)
         after = np.einsum("snj,snk->njk", p, D) / len(D) / np.maximum(total, TINY)[:, :, None]
         found[row] = before - (total * entropy(after)).sum(axis=1)

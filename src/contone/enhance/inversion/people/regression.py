@@ -13,12 +13,12 @@ which these shares tell the left-out answers best.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist, pdist
 
@@ -28,11 +28,11 @@ from contone.enhance.inversion.people.answers import VOTES, is_on_gpu
 from contone.enhance.inversion.people.matching import MatchedChances, MatchedShares
 from contone.numerics.scaling import PrincipalMap, principal_map
 from contone.numerics.simplex import softmax
-from contone.runtime.machine import for_each
+from contone.runtime.machine import for_each, pieces_of, total
 from contone.typing import Array
 
 Matrix = NDArray[np.float64]
-Loss = Callable[[Matrix, Matrix, NDArray[np.bool_] | None], tuple[float, Matrix]]
+Numbers = NDArray[np.intp]
 N_FOLDS = 5
 """In which lambda is chosen."""
 MORE_FOLDS, MANY_ITEMS = 15, 10_000
@@ -116,17 +116,26 @@ def _chances(Z: Array, kind: int) -> Array:
 
 
 def fit_regression(
-    X: Array, counts: Matrix, item: NDArray[np.intp], n_components: int, rng: np.random.Generator, kind: int = VOTES
+    X: Array,
+    counts: Matrix,
+    item: Numbers,
+    k: int,
+    rng: np.random.Generator,
+    kind: int = VOTES,
+    some: Numbers | None = None,
 ) -> tuple[Regression, Matrix]:
-    """The regression on features X (m, d) of items, and their cross-fitted shares (m, q).
+    """The regression on k components of the features X (m, d) of items, and their cross-fitted shares (m, q).
 
-    `counts` (n, q), NaN where a label was not on offer, are answers about the items `item` (n,); of
-    marks and levels numbers from 0 to 1.
+    `counts` (n, q), NaN where a label was not on offer, are answers about the items `item` (n,); of marks and levels
+    numbers from 0 to 1. Where only the shares of `some` items are asked for, one fit to all others is enough.
     """
-    feature_map = principal_map(X, n_components)
+    feature_map = principal_map(X, k)
     phi = np.asarray(mean_features(feature_map, X), dtype=np.float64).T
     m, q = len(phi), counts.shape[1]
     fold, n_folds = rng.permutation(m), MORE_FOLDS if m <= MANY_ITEMS else N_FOLDS
+    left_out = fold % n_folds
+    if some is not None:
+        left_out, n_folds = 1 - np.isin(np.arange(m), some), 1
     told = np.nansum(counts, axis=1) > 0 if kind == VOTES else ~np.isnan(counts).all(axis=1)
     counts, item = counts[told], item[told]
     tried = np.sort(rng.permutation(len(item))[:MOST_TRIED])
@@ -136,16 +145,17 @@ def fit_regression(
         penalty = _choose_penalty(P, counts[tried], item[tried], fold % N_FOLDS, kind)
         penalty *= math.sqrt(len(item) / len(tried))
         W = _fit(P[item], counts, penalty, np.zeros((P.shape[1], q)), kind)
-        M = np.empty((m, q))
+        M = np.zeros((m, q))
 
-        def cross_fit(k: int, P: Matrix = P, M: Matrix = M, W: Matrix = W, penalty: float = penalty) -> None:
-            train, test = fold[item] % n_folds != k, fold % n_folds == k
+        def cross_fit(part: int, P: Matrix = P, M: Matrix = M, W: Matrix = W, penalty: float = penalty) -> None:
+            train, test = left_out[item] != part, left_out == part
             M[test] = _chances(P[test] @ _fit(P[item[train]], counts[train], penalty, W, kind), kind)
 
         for_each(cross_fit, range(n_folds))
         weights.append(W)
         shares.append(M)
-    mixture = find_mixture([M[item] for M in shares], counts, kind)[1]
+    asked = left_out[item] < n_folds
+    mixture = find_mixture([M[item[asked]] for M in shares], counts[asked], kind)[1]
     return Regression(feature_map, closeness, (weights[0], weights[1]), mixture, kind), _mixed(shares, mixture)
 
 
@@ -196,7 +206,7 @@ def largest_likelihood(P: Matrix, n: Matrix, mixture: Matrix) -> tuple[float, Ma
     return -float(n @ np.log(told)), mixture
 
 
-def _choose_penalty(phi: Matrix, counts: Matrix, item: NDArray[np.intp], fold: NDArray[np.intp], kind: int) -> float:
+def _choose_penalty(phi: Matrix, counts: Matrix, item: Numbers, fold: Numbers, kind: int) -> float:
     """lambda that tells left-out answers best."""
     starts = [np.zeros((phi.shape[1], counts.shape[1]))] * N_FOLDS
     best, chosen, n_worse = np.inf, float(PENALTIES[0]), 0
@@ -221,41 +231,44 @@ def _choose_penalty(phi: Matrix, counts: Matrix, item: NDArray[np.intp], fold: N
 
 
 def _fit(phi: Matrix, counts: Matrix, penalty: float, start: Matrix, kind: int) -> Matrix:
-    """W (p, q) with the least penalised loss; each feature in a unit in which the loss is about as curved as any."""
+    """W (p, q) with the least penalised loss; in coordinates in which the loss is about as curved any way."""
     loss_of = _loss if kind == VOTES else _loss_of_marks
     n = np.nansum(counts, axis=1) if kind == VOTES else np.ones(len(counts))
-    squares = np.square(phi * np.sqrt(n)[:, None]).sum(axis=0)
-    held = np.full(len(squares), penalty)
+    held = np.full(phi.shape[1], penalty)
     held[0] = 1e-2  # the constant is free, but for labels that nobody chose
-    unit = 1.0 / np.sqrt(squares / counts.shape[1] + held)
-    scaled, asked = phi * unit, np.isnan(counts)
-    some = asked if asked.any() else None
-    ridge = (held * unit**2)[:, None]
+    curved = (phi * n[:, None]).T @ phi / counts.shape[1]
+    curved[np.diag_indices(len(curved))] *= 1.0 + 1e-9  # whatever rounding has left of it
+    root = np.linalg.cholesky(curved + np.diag(held))
 
     def loss(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        V = flat.reshape(start.shape)
-        value, slope = loss_of(scaled @ V, counts, some)
-        return value + 0.5 * float((ridge * V**2).sum()), (scaled.T @ slope + ridge * V).ravel()
+        W = solve_triangular(root, flat.reshape(start.shape), lower=True, trans="T")
+        pull = held[:, None] * W
 
-    found = minimize(loss, (start / unit[:, None]).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200})
-    W: Matrix = found.x.reshape(start.shape) * unit[:, None]
+        def part(rows: slice) -> Matrix:
+            value, slope = loss_of(phi[rows] @ W, counts[rows])
+            return np.append(phi[rows].T @ slope, value)
+
+        told = total(part, pieces_of(len(phi)))
+        slope = solve_triangular(root, told[:-1].reshape(W.shape) + pull, lower=True)
+        return float(told[-1]) + 0.5 * float(np.vdot(W, pull)), slope.ravel()
+
+    found = minimize(loss, (root.T @ start).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    W: Matrix = solve_triangular(root, found.x.reshape(start.shape), lower=True, trans="T")
     if kind == VOTES:
         W -= W.mean(axis=1, keepdims=True)
     return W
 
 
-def _loss_of_marks(Z: Matrix, marks: Matrix, unasked: NDArray[np.bool_] | None = None) -> tuple[float, Matrix]:
+def _loss_of_marks(Z: Matrix, marks: Matrix) -> tuple[float, Matrix]:
     """Minus the log likelihood of marks (n, q), or numbers from 0 to 1, and its slope by Z (n, q)."""
     slope = 1.0 / (1.0 + np.exp(-Z)) - marks
     value = np.logaddexp(0.0, Z) - marks * Z
     return float(np.nansum(value)), np.where(np.isnan(slope), 0.0, slope)
 
 
-def _loss(Z: Matrix, counts: Matrix, unasked: NDArray[np.bool_] | None = None) -> tuple[float, Matrix]:
+def _loss(Z: Matrix, counts: Matrix) -> tuple[float, Matrix]:
     """Minus the log likelihood of counts (n, q), and its slope by Z (n, q)."""
-    if unasked is None and np.isnan(counts).any():
-        unasked = np.isnan(counts)
-    if unasked is not None:
+    if (unasked := np.isnan(counts)).any():
         Z, counts = np.where(unasked, -np.inf, Z), np.where(unasked, 0.0, counts)
     top = Z.max(axis=1, keepdims=True)
     E = np.exp(Z - top)

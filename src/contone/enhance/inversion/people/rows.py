@@ -16,7 +16,7 @@ import numpy as np
 from contone.enhance.inversion.people.likelihood import add_terms, log_likelihood
 from contone.enhance.inversion.people.small import factorise, solve_lower, solve_upper
 from contone.enhance.inversion.people.streams import fill_normal, start_stream, uniform
-from contone.enhance.inversion.sweeps.elementary import compiled
+from contone.enhance.inversion.sweeps.elementary import compiled, inlined
 
 TAIL = 8
 """Degrees of freedom of the proposal."""
@@ -27,20 +27,12 @@ CLOSE = 1e-5
 
 
 @compiled
-def likelihood_of_item(z, i, responses, traits):
-    """Log likelihood of all responses to item i."""
-    total = 0.0
-    for r in range(responses.first[i], responses.first[i + 1]):
-        total += log_likelihood(z, r, responses, traits)
-    return total
-
-
-@compiled
 def likelihood_of_items(start, stop, Z, responses, traits):
-    """The sum over items from start to stop."""
+    """Log likelihood of all responses to items from start to stop."""
     total = 0.0
     for i in range(start, stop):
-        total += likelihood_of_item(Z[i], i, responses, traits)
+        for r in range(responses.first[i], responses.first[i + 1]):
+            total += log_likelihood(Z[i], r, responses, traits)
     return total
 
 
@@ -55,7 +47,7 @@ def slopes_of_items(start, stop, Z, responses, traits, slope):
     return total
 
 
-@compiled
+@inlined
 def half_square(z, mean, P, w):
     """(z - mean)' w P (z - mean) / 2."""
     total = 0.0
@@ -135,7 +127,8 @@ def draw_items(start, stop, seed, Z, mode, mean, weight, P, responses, traits, f
             here += s * s
         ratio = 0.5 * (TAIL + q) * (math.log1p(there / TAIL) - math.log1p(here / TAIL))
         ratio += half_square(z, mu, P, w) - half_square(proposed, mu, P, w)
-        ratio += likelihood_of_item(proposed, i, responses, traits) - likelihood_of_item(z, i, responses, traits)
+        for r in range(responses.first[i], responses.first[i + 1]):
+            ratio += log_likelihood(proposed, r, responses, traits) - log_likelihood(z, r, responses, traits)
         if math.log(uniform(state)) < ratio:
             for j in range(q):
                 z[j] = proposed[j]

@@ -24,13 +24,15 @@ NUMBERS_AT_ONCE = 2**27
 """Of the largest array: points of rows, or their curvatures."""
 
 
-def weigh_votes(counts: Tensor, features: Sequence[Features], draws: Sequence[Draw]) -> tuple[Tensor, Tensor, Tensor]:
-    """Means of shares, their logits and the squares of these over some draws, each (n, q), given counts (n, q).
+def weigh_votes(counts: Tensor, features: Sequence[Features], draws: Sequence[Draw]) -> tuple[Tensor, Tensor]:
+    """Means of shares over some draws, means and deviations of their logits (3, n, q), given counts (n, q).
 
+    And the log likelihood (n,) of the counts, as `PeopleFit.chain_alone` has it.
     Below, rows come last: (q, n). A step of linear algebra for all rows is then one operation on long vectors.
     """
     n, q = counts.shape
     sums = torch.zeros((3, q, n), dtype=counts.dtype, device=counts.device)
+    evidence = torch.full_like(sums[0, 0], -math.inf)
     size = max(NUMBERS_AT_ONCE // (q * max(q, N_DIRECTIONS)), 1)
     given = counts.T.contiguous()
     modes: Tensor | None = None
@@ -40,16 +42,18 @@ def weigh_votes(counts: Tensor, features: Sequence[Features], draws: Sequence[Dr
         blocks = [slice(start, start + size) for start in range(0, n, size)]
         for rows in blocks * (N_MATCHING if draw.trusts_features else 0):
             alone = _weigh(torch.zeros_like(given[:, rows]), mean[:, rows], mean[:, rows].clone(), draw, directions)
-            mean[:, rows] += features[0].told[rows].T - alone[0].clamp(min=SMALLEST).log()
+            mean[:, rows] += features[0].told[rows].T - alone[0][0].clamp(min=SMALLEST).log()
         modes = mean.clone() if modes is None else modes  # from one draw to the next they move little
         for rows in blocks:
-            sums[:, :, rows] += _weigh(given[:, rows], mean[:, rows], modes[:, rows], draw, directions) / len(draws)
-    D, centre, squares = sums.mT
-    return D, centre, squares
+            told, likely = _weigh(given[:, rows], mean[:, rows], modes[:, rows], draw, directions)
+            sums[:, :, rows] += told / len(draws)
+            evidence[rows] = torch.logaddexp(evidence[rows], likely + draw.height())
+    sums[2] = (sums[2] - sums[1] ** 2).clamp(min=0.0).sqrt()
+    return sums.mT, evidence - math.log(len(draws))
 
 
-def _weigh(counts: Tensor, mean: Tensor, modes: Tensor, draw: Draw, directions: Tensor) -> Tensor:
-    """The same (3, q, n) for one draw; modes (q, n) are where Newton's method starts, and then the modes."""
+def _weigh(counts: Tensor, mean: Tensor, modes: Tensor, draw: Draw, directions: Tensor) -> tuple[Tensor, Tensor]:
+    """Means for one draw (3, q, n), log likelihoods (n,); modes (q, n) are where Newton's method starts, and ends."""
     q, nu = len(counts), draw.tail
     P = torch.as_tensor(draw.precision).to(counts)
     votes = torch.nan_to_num(counts)
@@ -70,7 +74,8 @@ def _weigh(counts: Tensor, mean: Tensor, modes: Tensor, draw: Draw, directions: 
     value = value + (votes[:, None, :] * torch.log(told.clamp(min=1e-300))).sum(dim=0)
     chance = torch.softmax(value, dim=0)
     logits = torch.log(shares.clamp(min=1e-300)) - torch.log((1.0 - shares).clamp(min=1e-15))
-    return torch.stack([(chance * A).sum(dim=1) for A in (shares, logits, logits.square())])
+    likely = value.logsumexp(dim=0) - math.log(len(directions)) - factor.diagonal().log().sum(dim=1)
+    return torch.stack([(chance * A).sum(dim=1) for A in (shares, logits, logits.square())]), likely
 
 
 def _shares(Z: Tensor, people: Traits) -> Tensor:

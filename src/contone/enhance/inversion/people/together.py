@@ -51,6 +51,7 @@ class Together:
         self.root = np.sqrt(chain.weight)[:, None]
         U = (chain.Z - chain.mean) @ chain.basis
         self.noise = solve_triangular(A, U.T, lower=True).T
+        self.noise[self.held] = 0.0
         self.A = np.asarray(A, dtype=np.float64)
         x = np.concatenate([chain.intercept, chain.coefficients])
         if not chain.spread_is_open:
@@ -102,31 +103,27 @@ class Together:
             return -math.inf, x, (x, [])
         spread = float(np.linalg.norm(A)) / math.sqrt(r)
         width = math.hypot(spread, chain.tau)
-        features = [f.at(width) for f in chain.features]
-        self.mean = np.tile(chain.basis @ b, (len(chain.Z), 1))
-        for m, f in enumerate(features):
-            self.mean += beta[m] * f
+        F = [f.at(width) for f in chain.features]
+        self.mean = sum((c * f for c, f in zip(beta, F, strict=True)), np.zeros_like(chain.Z)) + chain.basis @ b
         self.Z = self.mean + self.noise @ (chain.basis @ A).T
         self.Z[self.held] = chain.Z[self.held]
         value, G = chain.slopes(self.Z)
-        G = G @ chain.basis
-        F = [f @ chain.basis for f in features]
-        by_A = G[chain.free].T @ self.noise[chain.free]
+        by_A = chain.basis.T @ (G.T @ self.noise)
         inverse = solve_triangular(A, np.eye(r), lower=True)
         if self.held.any():
             U = (self.root * ((self.Z - self.mean) @ chain.basis))[self.held] @ inverse.T
             value -= 0.5 * float(np.vdot(U, U)) + len(U) * float(np.log(np.diagonal(A)).sum())
-            G[self.held] = self.root[self.held] * (U @ inverse)
+            G[self.held] = self.root[self.held] * (U @ inverse) @ chain.basis.T
             by_A += inverse.T @ (U.T @ U - len(U) * np.eye(r))
         precision = 1.0 / chain.prior.coefficient**2
         away = beta - 1.0 / max(len(beta), 1)
         value -= 0.5 * precision * float(b @ b + away @ away)
-        slope = [G.sum(axis=0) - precision * b, np.array([np.vdot(G, f) for f in F]) - precision * away]
+        by_beta = np.array([np.vdot(G, f) for f in F])
+        slope = [chain.basis.T @ G.sum(axis=0) - precision * b, by_beta - precision * away]
         if len(x) > r + len(beta):
             prior, by_prior = self._prior(A, inverse, spread)
-            wider = [(f.at(width * math.exp(NUDGE)) - g) / NUDGE for f, g in zip(chain.features, features, strict=True)]
-            moved = sum(beta[m] * float(np.vdot(G, f @ chain.basis)) for m, f in enumerate(wider))
-            by_spread = moved * (spread / width) ** 2 / (r * spread**2)
+            wider = [np.vdot(G, f.at(width * math.exp(NUDGE))) for f in chain.features]
+            by_spread = float(beta @ (wider - by_beta)) / NUDGE * (spread / width) ** 2 / (r * spread**2)
             value += prior
             slope.append((by_A + by_prior + by_spread * A)[self.lower])
         return value, np.concatenate(slope), (G, F)
@@ -151,7 +148,8 @@ class Together:
         """About the parameters, from slopes of single items."""
         chain, r = self.chain, self.chain.r
         G, F = scores
-        columns = [G, *((G * f).sum(axis=1, keepdims=True) for f in F)]
+        dots, G = [(G * f).sum(axis=1, keepdims=True) for f in F], G @ chain.basis
+        columns = [G, *dots]
         if size > r + len(F):
             columns.append(G[:, self.lower[0]] * self.noise[:, self.lower[1]])
         J = np.hstack(columns)

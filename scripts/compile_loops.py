@@ -23,3 +23,7 @@ def compile_loops() -> None:
     levels = votes + votes[:, ::-1]
     for rule, answers in ((Votes(), votes), (Levels().suited_to(levels), levels)):
         fit_people(X, answers, rule, Settings(n_sweeps=8, n_burn=4), rng, None, item, person)
+
+
+if __name__ == "__main__":
+    compile_loops()
