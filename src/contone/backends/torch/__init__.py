@@ -12,7 +12,6 @@ from torch import Tensor
 from contone.backends.numpy import Backend
 from contone.backends.numpy import neighbours as host_neighbours
 from contone.backends.numpy.neighbours import Neighbours
-from contone.backends.protocols import Draws
 from contone.backends.torch import duplicates, graph, kernels, neighbours
 from contone.backends.torch.draws import FEW, TensorDraws
 from contone.exceptions import InputTypeError, ShapeError
@@ -84,13 +83,13 @@ class TorchBackend(Backend):
     # Neighbourhoods
 
     def nearest_neighbours(self, X: Tensor, k: int) -> Neighbours:
-        if X.device.type == "cpu":
+        if _on_host(X):
             return _as_tensors(host_neighbours.nearest_neighbours(X.numpy(), k), X)
         return Neighbours(*neighbours.nearest_neighbours(X, k)[:2], "torch-exact")
 
     def query_neighbours(self, X: Tensor, queries: Tensor, k: int) -> Neighbours:
         k = min(k, X.shape[0])
-        if X.device.type == "cpu":
+        if _on_host(X):
             return _as_tensors(host_neighbours.query_neighbours(X.numpy(), queries.numpy(), k), X)
         return Neighbours(*neighbours.query_neighbours(X, queries, k), "torch-exact")
 
@@ -102,8 +101,7 @@ class TorchBackend(Backend):
     def host_is_quicker(self, A: Tensor) -> bool:
         return A.is_cuda and A.numel() <= FEW_NUMBERS
 
-    def draws(self, generator: np.random.Generator, model: Tensor) -> Draws:
-        return TensorDraws(generator, model)
+    draws = staticmethod(TensorDraws)
 
     def rows_per_block(self, X: Tensor, q: int, max_rows: int) -> int:
         return max(NUMBERS_PER_BLOCK // q, 1) if X.is_cuda and len(X) * q > FEW else max_rows
@@ -113,8 +111,7 @@ class TorchBackend(Backend):
 
     # Checks
 
-    def available_bytes(self, X: Tensor) -> float:
-        return neighbours.available_bytes(X)
+    available_bytes = staticmethod(neighbours.available_bytes)
 
     def check_matrix(self, A: Tensor, name: str) -> Tensor:
         """In float32 or float64: as it is, or, where it holds other numbers, in float64."""
@@ -134,6 +131,10 @@ def _plain(A: Tensor, name: str) -> Tensor:
         raise InputTypeError(f"{name} is a meta tensor, which has a shape and no numbers: pass the data itself.")
     A = A.detach()
     return A if A.layout == torch.strided else A.to_dense()
+
+
+def _on_host(X: Tensor) -> bool:
+    return X.device.type == "cpu"
 
 
 def _as_tensors(found: Neighbours, X: Tensor) -> Neighbours:

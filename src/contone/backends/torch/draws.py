@@ -13,10 +13,10 @@ FEW = 2**17
 
 
 class TensorDraws:
-    """Draws like those of `host`, as tensors of the kind of `model`; on a GPU large ones come from the device."""
+    """Draws like those of `generator`, as tensors of the kind of `model`; on a GPU large ones come from the device."""
 
-    def __init__(self, host: np.random.Generator, model: torch.Tensor) -> None:
-        self._host, self._model = host, model
+    def __init__(self, generator: np.random.Generator, model: torch.Tensor) -> None:
+        self._host, self._model = generator, model
         self._own: torch.Generator | None = None
 
     def random(self, size: int | tuple[int, ...]) -> torch.Tensor:
