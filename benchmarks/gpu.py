@@ -8,6 +8,7 @@
    copy bandwidth, and its operations at the measured rate of matrix products.
 3. Time and memory of LCdr, GLLE, LP and Inversion end to end, in float32 and float64, first call (with the compilation
    of kernels) and second; for LCdr by step.
+4. Votes: as many items, three votes each, by step; and the first call of new processes, kernels on disk.
 
 Prints tables, and writes them as gpu.md and gpu.json into the folder given by --out.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import subprocess
 import sys
 import time
 import warnings
@@ -36,6 +38,9 @@ from contone.augment.reduction import HSICReducer
 from contone.backends.torch import neighbours as neighbours_torch
 from contone.backends.torch import screen
 from contone.backends.torch.graph import TorchGraph
+from contone.enhance.inversion.people import fit as people_fit
+from contone.enhance.inversion.people.blend import Blend
+from contone.enhance.inversion.people.model import PeopleFit
 from contone.enhance.rectified import RectifiedSoftmax
 from contone.numerics import graphs
 
@@ -69,6 +74,20 @@ SEARCH_STEPS: dict[str, list[tuple[Any, str]]] = {
     "measured": [(screen.Screen, "measure")],  # selection, and candidates measured again
     "again": [(neighbours_torch, "_distances")],  # rows without a certificate, compared with all
 }
+VOTES_STEPS: dict[str, list[tuple[Any, str]]] = {
+    "regressions": [(people_fit, "_regress")],
+    "chain": [(people_fit, "_run")],
+    "rows": [(PeopleFit, "posterior")],
+}
+FRESH = """
+import sys, time, pathlib
+sys.path.insert(0, str(pathlib.Path(sys.argv[1]).parent))
+from gpu import Inversion, _Bench, torch
+bench = _Bench(torch.device(sys.argv[2]), 1)
+X, L = bench._data(6_000, 32)
+print(*(bench._time(lambda: Inversion().fit_enhance(X, L))[0] for _ in range(2)))
+"""
+"""A new process: seconds of its first and of its second fit."""
 
 
 def data(n: int, seed: int = 0, labels: int = LABELS) -> tuple[np.ndarray, np.ndarray]:
@@ -105,6 +124,10 @@ def main() -> None:
     report["search"] = bench.search()
     save()
     report["sizes"] = bench.sizes(options.largest)
+    save()
+    report["votes"] = bench.votes()
+    save()
+    report["fresh"] = bench.fresh()
     save()
     report["runs"] = []
     for precision in options.precisions:
@@ -214,6 +237,36 @@ class _Bench:
                 rows[-1]["host"] = self._time(lambda A=on_host: Inversion().fit_enhance(*A))[0]
             print("size      ", rows[-1], flush=True)
         return rows
+
+    def votes(self) -> list[dict[str, Any]]:
+        """Inversion of three votes on each item, in float32; as it is, and held to one kind of items."""
+        X = self._data(self.n, LABELS)[0]
+        draws = torch.Generator(self.device).manual_seed(1)
+        normal = lambda *shape: torch.randn(*shape, generator=draws, device=self.device)  # noqa: E731
+        shares = torch.softmax(X[:, :6] @ normal(6, LABELS) + 0.8 * normal(self.n, LABELS), 1)
+        votes = torch.multinomial(shares, 3, replacement=True, generator=draws)
+        Y = torch.zeros_like(shares).scatter_add_(1, votes, torch.ones_like(votes, dtype=shares.dtype))
+        rows = []
+        kinds_of_items = Blend.of
+        for run in ("first", "second", "one kind"):
+            if run == "one kind":
+                Blend.of = classmethod(lambda *_: None)
+            method = Inversion(degradation="votes")
+            with self._steps(VOTES_STEPS) as steps:
+                seconds, D = self._time(lambda method=method: method.fit_enhance(X, Y))
+            kl = (shares * (shares.log() - D.log())).sum(dim=1).mean()
+            found = {"kinds": 1 if method.fit_.blend is None else len(method.fit_.blend.weights), "KL": float(kl)}
+            rows.append({"run": run, "seconds": seconds, **steps, **found})
+            print("votes     ", rows[-1], flush=True)
+        Blend.of = kinds_of_items
+        return rows
+
+    def fresh(self, n: int = 5) -> list[list[float]]:
+        """Seconds of the first and of the second fit to 6,000 x 32 in each of n new processes."""
+        program = [sys.executable, "-W", "ignore", "-c", FRESH, __file__, self.device.type]
+        runs = [subprocess.run(program, capture_output=True, text=True, check=True).stdout for _ in range(n)]
+        print("fresh     ", runs, flush=True)
+        return [[float(x) for x in run.split()] for run in runs]
 
     def _data(self, n: int, q: int) -> tuple[torch.Tensor, torch.Tensor]:
         """As `data`, made on the device: features (n, 24) and labels (n, q)."""
@@ -357,6 +410,15 @@ def _markdown(report: dict[str, Any]) -> str:
             head = f"| {r['rows']:,} x {r['labels']} | {r['first']:.2f} | {r['warm']:.2f}"
             host = f"{r['host']:.2f}" if "host" in r else ""
             lines.append(f"{head} | {r['on']} | {host} | {r['bytes_s']:.3f}, {r['operations_s']:.3f} |")
+    if votes := report.get("votes"):
+        lines += ["", "| votes, three on each item | seconds | regressions | chain | rows | kinds of items | KL |"]
+        lines += ["|---" * 7 + "|"]
+        for r in votes:
+            shares = " | ".join(f"{r[step]:.2f}" for step in ("seconds", *VOTES_STEPS))
+            lines.append(f"| {r['run']} | {shares} | {r['kinds']} | {r['KL']:.4f} |")
+    if fresh := report.get("fresh"):
+        lines += ["", "First and second fit to 6,000 x 32 in new processes, kernels on disk, s: "]
+        lines[-1] += ", ".join(f"{first:.2f} ({second:.2f})" for first, second in fresh) + "."
     if runs := [r for r in report.get("runs", []) if "seconds" in r]:
         steps = [*STEPS, "other"]
         lines += ["", f"| method | precision | run | seconds | {' | '.join(steps)} | peak GB | steps of the solver |"]

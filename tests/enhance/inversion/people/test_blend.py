@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.linalg import helmert
 from scipy.special import gammaln
 from three_labels import COVARIANCE, precision
 
@@ -12,12 +13,28 @@ from contone import Inversion
 from contone.enhance.counting import log_chances
 from contone.enhance.inversion.people.answers import VOTES, Traits
 from contone.enhance.inversion.people.blend import Blend
+from contone.enhance.inversion.people.fit import BLENDED_POINTS
 from contone.enhance.inversion.people.matching import MatchedShares
 from contone.enhance.inversion.people.model import Draw, PeopleFit, simulate_answers, sort_responses
 from contone.numerics.simplex import softmax
 
 WAYS = np.array([w for w in itertools.product(range(5), repeat=3) if sum(w) == 4], dtype=float)
 COEFFICIENT = gammaln(5) - gammaln(WAYS + 1).sum(axis=1)
+
+
+@pytest.mark.parametrize("nu", [6.0, 60.0, 1e6])
+def test_there_are_points_enough_for_eight_labels(nu):
+    """With 64 the chances of all ways to vote sum to .95: two thousand items are then a hundred nats less likely."""
+    drawn = itertools.combinations_with_replacement(range(8), 3)
+    ways, nobody = np.array([np.bincount(w, minlength=8) for w in drawn], float), Traits(np.ones(1), np.zeros((1, 8)))
+    P = helmert(8).T @ helmert(8) / 0.8**2 + 1 / 8
+    draws = (Draw(np.linspace(1.5, -1.5, 8), np.zeros(0), 1.0, P, nu, nobody, nobody),) * 4
+    fit = PeopleFit.__new__(PeopleFit)
+    object.__setattr__(fit, "draws", draws)
+    object.__setattr__(fit, "kind", VOTES)
+    log_chances = fit.chain_alone(sort_responses(VOTES, ways, len(ways)), [], draws, VOTES, n_points=BLENDED_POINTS)[1]
+    log_chances += gammaln(4) - gammaln(ways + 1).sum(axis=1)
+    assert_allclose(np.exp(log_chances).sum(), 1.0, atol=0.01)
 
 
 @pytest.mark.parametrize("nu", [6.0, 1e6])

@@ -537,6 +537,24 @@ def test_own_answers_do_not_tell_the_feature_of_an_item(kind, monkeypatch):
     np.testing.assert_allclose(mixed, 0.5 * counts + 0.3 * other + 0.2 / 3)
 
 
+def test_where_some_shares_are_asked_for_one_fit_to_the_others_tells_them(monkeypatch):
+    """And the fit to all is what it is; nobody's own answers tell the share of an item."""
+    rng, some = np.random.default_rng(0), np.array([3, 7, 20, 21])
+    monkeypatch.setattr(regression, "_choose_penalty", lambda *_: 1.0)
+    X, counts = rng.normal(size=(50, 2)), rng.multinomial(2, [0.5, 0.3, 0.2], size=50).astype(float)
+    item, others = np.arange(50), np.setdiff1d(np.arange(50), some)
+    whole, shares = regression.fit_regression(X, counts, item, 5, np.random.default_rng(1), VOTES, some)
+    same, _ = regression.fit_regression(X, counts, item, 5, np.random.default_rng(1), VOTES)
+    np.testing.assert_allclose(whole.weights[1], same.weights[1], atol=1e-6)
+    phi = np.column_stack([np.ones(50), whole.feature_map(X)])
+    bent = np.hstack([phi, whole.closeness(phi[:, 1:])])
+    fits = (regression._fit(P[others], counts[others], 1.0, np.zeros((P.shape[1], 3)), VOTES) for P in (phi, bent))
+    told = [softmax(P @ W) for P, W in zip((phi, bent), fits, strict=True)]
+    np.testing.assert_allclose(shares[some], regression._mixed(told, whole.mixture)[some], atol=1e-4)
+    expected = regression.find_mixture([A[some] for A in told], counts[some])[1]
+    np.testing.assert_allclose(whole.mixture, expected, atol=1e-2)
+
+
 def test_lambda_is_chosen_on_some_answers_and_grows_with_the_root_of_how_many_there_are(monkeypatch):
     rng, seen, fit = np.random.default_rng(0), [], regression._fit
     monkeypatch.setattr(regression, "_choose_penalty", lambda phi, counts, item, *_: seen.append(len(item)) or 0.5)
