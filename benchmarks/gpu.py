@@ -39,7 +39,6 @@ from contone.backends.torch import neighbours as neighbours_torch
 from contone.backends.torch import screen
 from contone.backends.torch.graph import TorchGraph
 from contone.enhance.inversion.people import fit as people_fit
-from contone.enhance.inversion.people.blend import Blend
 from contone.enhance.inversion.people.model import PeopleFit
 from contone.enhance.rectified import RectifiedSoftmax
 from contone.numerics import graphs
@@ -239,7 +238,7 @@ class _Bench:
         return rows
 
     def votes(self) -> list[dict[str, Any]]:
-        """Inversion of three votes on each item, in float32; as it is, and held to one kind of items."""
+        """Inversion of three votes on each item, in float32, by step."""
         X = self._data(self.n, LABELS)[0]
         draws = torch.Generator(self.device).manual_seed(1)
         normal = lambda *shape: torch.randn(*shape, generator=draws, device=self.device)  # noqa: E731
@@ -247,10 +246,7 @@ class _Bench:
         votes = torch.multinomial(shares, 3, replacement=True, generator=draws)
         Y = torch.zeros_like(shares).scatter_add_(1, votes, torch.ones_like(votes, dtype=shares.dtype))
         rows = []
-        kinds_of_items = Blend.of
-        for run in ("first", "second", "one kind"):
-            if run == "one kind":
-                Blend.of = classmethod(lambda *_: None)
+        for run in ("first", "second"):
             method = Inversion(degradation="votes")
             with self._steps(VOTES_STEPS) as steps:
                 seconds, D = self._time(lambda method=method: method.fit_enhance(X, Y))
@@ -258,7 +254,6 @@ class _Bench:
             found = {"kinds": 1 if method.fit_.blend is None else len(method.fit_.blend.weights), "KL": float(kl)}
             rows.append({"run": run, "seconds": seconds, **steps, **found})
             print("votes     ", rows[-1], flush=True)
-        Blend.of = kinds_of_items
         return rows
 
     def fresh(self, n: int = 5) -> list[list[float]]:
