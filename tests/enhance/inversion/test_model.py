@@ -22,9 +22,11 @@ from contone.enhance.inversion.assessment import (
     warn_of_denied_labels,
 )
 from contone.enhance.inversion.chain import Settings
+from contone.enhance.inversion.covariance import FactorCovariance
 from contone.enhance.inversion.fit import fit
 from contone.enhance.inversion.logistic_normal import Flips, Parameters, Spread
 from contone.enhance.inversion.model import Fit
+from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelWarning
 from contone.measurements import Order
 from contone.numerics.scaling import PrincipalMap, Scaling
@@ -221,7 +223,42 @@ def test_what_a_model_says_of_itself():
     assert told.items() <= found.info.items()
     assert not replace(model, effective_sample_size=9.0).solution(model.prior(X_FEW), 0, 0).converged
     alone = by_hand(q=1, effective_sample_size=0.0)
-    assert alone.solution(alone.prior(X_FEW), 0, 0).converged  # nothing is open
+    said = alone.solution(alone.prior(X_FEW), 0, 0)
+    assert said.converged  # nothing is open
+    assert said.residual == pytest.approx(1e6)  # a number where no draw counts
+    few = [replace(model, effective_sample_size=size).solution(model.prior(X_FEW), 0, 0) for size in (10.0, 0.25)]
+    assert [s.converged for s in few] == [True, False]
+    assert few[1].residual == pytest.approx(2.0)
+    assert by_hand(withheld=-0.3).believed_spread.deviation == 0.0  # all that was not known was withheld
+
+
+def test_sigma_is_taken_by_its_factors_as_long_as_they_make_it():
+    factors = FactorCovariance(np.random.default_rng(0).normal(size=(3, 2)), np.full(3, 0.5))
+    model = by_hand(factors=factors)
+    assert model._covariance() is model.parameters.covariance
+    made = replace(model, parameters=model.parameters._replace(covariance=factors.dense()))
+    assert made._covariance() is factors
+    for Sigma in (1.001 * factors.dense(), factors.dense() + 1e-6):  # in proportion, and entry by entry
+        other = replace(model, parameters=model.parameters._replace(covariance=Sigma))
+        assert other._covariance() is Sigma
+    assert replace(made, factors=None)._covariance() is made.parameters.covariance
+
+
+def test_a_chain_at_known_parameters_averages_what_it_keeps_and_mirrors_every_other_sweep(monkeypatch):
+    model, sweep, seen = by_hand(Threshold(0.3, at_least_one=False)), Rows.sweep, []
+
+    def look(rows, *given, **how):
+        sweep(rows, *given, **how)
+        seen.append((how["reflect"], softmax(rows.Z.T)))
+
+    monkeypatch.setattr(Rows, "sweep", look)
+    L = np.array([[1, 0, 0.0], [1, 1, 0], [0, 0, 1]])
+    found = model.posterior(X_FEW, L, np.random.default_rng(0), n_samples=2)
+    n_sweeps, n_burn = model._chain_length()
+    assert [mirrored for mirrored, _ in seen] == [k % 2 == 1 for k in range(n_sweeps)]
+    kept = np.array([D for _, D in seen[n_burn:]])
+    np.testing.assert_allclose(found.mean, kept.mean(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(found.samples, kept[[len(kept) // 2 - 1, -1]], rtol=1e-9)
 
 
 def test_means_beyond_all_numbers_are_shortened_in_their_direction():
@@ -280,6 +317,8 @@ def test_unasked_labels_are_hidden_in_what_is_simulated_and_have_no_weight():
     weight = np.where(L > 0, D, 0.0)[told].sum() / np.where(np.isnan(L), 0.0, D)[told].sum()
     assert found.yes_weight == pytest.approx(weight)
     assert found.explained > 0.85
+    one = report_rule(model, X[:1], np.array([[1.0, np.nan, 0.0]]), np.array([[0.2, 0.7, 0.1]]))
+    assert one.yes_weight == pytest.approx(2 / 3)
 
 
 def test_errors_are_estimated_on_some_rows_in_their_order():

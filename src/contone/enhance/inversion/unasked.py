@@ -136,6 +136,6 @@ def number_of_labels(L: np.ndarray) -> np.ndarray:
     """|L| (n,) of rows with a label, int; for those with unasked entries, in proportion to the asked ones."""
     told = L[~silent_rows(L)]
     asked = (~np.isnan(told)).sum(axis=1)
-    scaled: np.ndarray = np.rint((told > 0).sum(axis=1) * L.shape[1] / np.maximum(asked, 1))
+    scaled: np.ndarray = np.rint((told > 0).sum(axis=1) * L.shape[1] / asked)
     whole: np.ndarray = np.maximum(scaled, 1).astype(int)
     return whole

@@ -55,7 +55,7 @@ def log_joint(chain, **changed):
     mean, prior, basis = chain.mean_at(chain.spread, chain.tau), chain.prior, chain.basis
     E = np.sqrt(chain.weight)[:, None] * (chain.Z - mean) @ basis
     b, a = chain.offsets()[1:] @ basis, np.log(chain.traits.sharpness[1:])
-    away = np.concatenate([chain.intercept, chain.coefficients - 1 / len(chain.coefficients)])
+    away = np.concatenate([chain.intercept, chain.coefficients - 1 / max(len(chain.coefficients), 1)])
     return (
         chain.likelihood(chain.Z)
         + stats.multivariate_normal(np.zeros(2), chain.spread**2 * chain.shape).logpdf(E).sum()
@@ -68,10 +68,13 @@ def log_joint(chain, **changed):
     )
 
 
-def test_coefficients_are_drawn_from_their_normal_distribution(chain):
+@pytest.mark.parametrize("n_features", [0, 1, 2])
+def test_coefficients_are_drawn_from_their_normal_distribution(chain, n_features):
     """A draw is less likely than the most likely one by half the squares of its standard normal numbers."""
     found = []
+    chain.features, chain.coefficients = chain.features[:n_features], chain.coefficients[:n_features]
     for normals in ([0.0] * 4, [1.0, 0.0, 0.0, 0.0], [0.3, -1.0, 2.0, 0.5]):
+        normals = normals[: 2 + n_features]
         chain.rng = Told(normals)
         chain.draw_coefficients()
         np.testing.assert_allclose(chain.mean, chain.mean_at(chain.spread, chain.tau))

@@ -79,6 +79,8 @@ def test_a_spread_is_believed_half_way_to_what_features_tell():
     told = np.square(centred - centred.mean(axis=0)).sum() / 5000 / 3  # per coordinate, of which there are three
     assert found.median**2 == pytest.approx((1.3**2 + told) / 2)
     assert fits._believed_spread(usual, []) is usual
+    pair = np.array([[1.0, -1.0], [-1.0, 1.0]])  # of two labels there is one coordinate, root 2 either way
+    assert fits._believed_spread(usual, [MatchedShares(softmax(pair))]).median ** 2 == pytest.approx((1.3**2 + 2.0) / 2)
 
 
 def test_known_degrees_are_log_weights_with_sum_zero():
@@ -126,6 +128,8 @@ def test_a_chain_starts_from_its_prior_and_from_what_is_known():
     np.testing.assert_array_equal(made.free, [True, False, True])
     np.testing.assert_allclose(made.Z[1], known[1])
     np.testing.assert_allclose(made.Z[0], feature.at(made.spread)[0])  # two coefficients of one half
+    alone = Chain(responses_with(np.ones((3, 3))), [feature], Prior(), np.random.default_rng(0))
+    np.testing.assert_array_equal(alone.coefficients, 1.0)
     np.testing.assert_allclose(made.usual, made.mean.mean(axis=0))
     np.testing.assert_allclose(made.basis.T @ made.basis, np.eye(2), atol=1e-12)
     np.testing.assert_allclose(made.basis.sum(axis=0), 0.0, atol=1e-12)
@@ -198,6 +202,9 @@ def test_first_cut_points_fit_how_often_each_level_was_given():
     gaps = levels_chain._first_gaps(levels, 2)
     above = np.array([30.5 + 20.5, 20.5]) / 101.5  # with half a count of each level
     np.testing.assert_allclose(gaps, [-1.4 * (logit(above[1]) - logit(above[0]))])
+    even = np.repeat([0.0, 1, 2], [5000, 200, 4800])[:, None]  # a level that is hardly given takes little room
+    (gap,) = levels_chain._first_gaps(even, 2)
+    assert gap == pytest.approx(1.4 * (logit(5001 / 10001.5) - logit(4800.5 / 10001.5)))
     assert (levels_chain._first_gaps(np.zeros((3, 1)), 4) >= 1e-2).all()
 
 
@@ -428,6 +435,12 @@ def test_answers_are_shared_out_by_gain_and_nobody_is_asked_too_often():
             assert a.gain == pytest.approx(gains[int(a.person), a.item])
     anybody = next_answers.next_answers(D, 20)
     losses = next_answers.expected_losses(D, range(4))
+    assert len(next_answers.next_answers(D, 30)) == 8 * next_answers.AHEAD  # no further ahead
+    (best,) = next_answers.next_answers(D, 1)
+    assert best == anybody[0]
+    busy = next_answers.next_answers(D, 8, persons)  # the sharpest, as often as may be
+    assert sum(a.person == "3" for a in busy) == math.ceil(next_answers.LOAD * 8 / 4)
+    assert not [a for a in next_answers.next_answers(D, 1, persons * 9) if not a.person]
     for item in range(8):  # further votes about one item bring less and less
         of_item = [a.gain for a in anybody if a.item == item]
         np.testing.assert_allclose(of_item, np.minimum.accumulate(-np.diff(losses[:, item]))[: len(of_item)])
