@@ -15,6 +15,7 @@ from contone.validation.domains import COUNT as COUNT
 from contone.validation.domains import NOT_NEGATIVE as NOT_NEGATIVE
 from contone.validation.domains import POSITIVE as POSITIVE
 from contone.validation.domains import WHOLE as WHOLE
+from contone.validation.domains import ROUNDS as ROUNDS
 from contone.validation.domains import WIDTH as WIDTH
 from contone.validation.domains import HasMethods as HasMethods
 from contone.validation.domains import Interval as Interval
