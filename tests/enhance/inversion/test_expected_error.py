@@ -170,6 +170,7 @@ def test_half_a_mark_is_the_information_of_a_probit():
     t = ndtri(0.5 / n)
     slope = (ndtr(t + step) - ndtr(t - step)) / (2 * step)
     assert simulate.rarest_share(n) == pytest.approx(slope**2 / (ndtr(t) * ndtr(-t)), rel=1e-4)
+    assert simulate.rarest_share(1) == pytest.approx(2 / math.pi)  # at one half
     assert 0 < simulate.rarest_share(100_000) < simulate.rarest_share(10) < simulate.rarest_share(1) <= 1
 
 

@@ -322,6 +322,20 @@ def test_scales_have_the_evidence_and_the_moments_of_an_integral(tail):
     assert found.deviation == pytest.approx(math.sqrt(covariance.mean()), rel=0.1)
 
 
+def test_scales_without_a_row_are_those_that_were_believed():
+    """log s ~ N(centre, common^2) and N(0, tau^2) for each label; s has the mean that was said, its median is less."""
+    q, said = 3, evidence.Spread(1.4, 0.5)
+    Y, basis, covariance = problem(m=5, q=q)
+    found = evidence._fit_scales(rows_of(Y[:0], basis, covariance, np.zeros((0, q))), math.inf, said)
+    relative = 0.5 / 1.4
+    common = math.hypot(relative, evidence.MODEL_DEVIATION)
+    expected = common**2 + np.mean(np.square(evidence.LABEL_SCALES)) * np.eye(q)
+    np.testing.assert_allclose(found.covariance, expected, rtol=1e-6)
+    mean = math.log(1.4) - 0.5 * math.log1p(relative**2) + 0.5 * expected.mean()
+    np.testing.assert_allclose(found.log_scales, mean, rtol=1e-6)
+    assert found.evidence == pytest.approx(math.log(len(evidence.LABEL_SCALES)))
+
+
 def test_tails_have_the_posterior_mean_of_one_over_nu_and_its_least_change():
     scales = np.zeros(3), np.eye(3)
     log_chance = {math.inf: -1.0, 12: 0.0, 6: -0.5, 3: 1.0}

@@ -225,7 +225,7 @@ def test_rows_are_taken_evenly_with_both_ends():
 # ------------------------------------------------------------------------------------- what is not known of Sigma
 
 
-def draws_of(q, n=40, n_sweeps=60, seed=0):
+def draws_of(q, n=40, n_sweeps=60, seed=0, scale=1.0):
     """Draws as of a chain: rows of their own means with common noise, truncated so that scores have a mean."""
     rng = np.random.default_rng(seed)
     C = np.eye(q) - 1 / q
@@ -237,7 +237,7 @@ def draws_of(q, n=40, n_sweeps=60, seed=0):
     for _ in range(n_sweeps):
         e = np.abs(rng.standard_normal((q, n))) * side * 0.7 + 0.3 * rng.standard_normal((q, n))
         residual = C @ H @ e
-        yield mean + residual, residual, Sigma
+        yield scale * (mean + residual), scale * residual, scale**2 * Sigma
 
 
 def shares_of(draws, order=slice(None), weights=(0.5, 0.3), n_graded=0, n=40, q=4, strength=3.0):
@@ -258,12 +258,13 @@ def test_another_order_of_the_labels_gives_their_shares_in_that_order():
     assert (shares_of(draws_of(4), n_graded=500) < expected).all()
 
 
-def test_shares_are_what_the_formulas_say_row_by_row():
+@pytest.mark.parametrize(("scale", "strength"), [(1.0, 3.0), (0.01, 60.0)])
+def test_shares_are_what_the_formulas_say_row_by_row(scale, strength):
     """I, J, V and the noise of the chain at the top of the file, with A in full and sums over single rows."""
-    q, r, n, weights, strength, graded = 4, 3, 40, (0.5, 0.3), 3.0, 2
+    q, r, n, weights, graded = 4, 3, 40, (0.5, 0.3), 2
     basis, pairs = helmert(q), list(zip(*np.triu_indices(3), strict=True))
     scores, logits, metric, means = [], [], 0.0, 0.0
-    for Z, residual, Sigma in draws_of(q, n):
+    for Z, residual, Sigma in draws_of(q, n, scale=scale):
         L = np.linalg.cholesky(basis @ Sigma @ basis.T)
         e = np.linalg.solve(L, basis @ residual)
         of_A = [(e[j] * e[k] - (j == k)) / (math.sqrt(2) if j == k else 1.0) for j, k in pairs]
@@ -291,7 +292,8 @@ def test_shares_are_what_the_formulas_say_row_by_row():
         added += np.diag(J @ follow @ V @ follow.T @ J.T)
         variance += logits[:, :, i].var(axis=0)
     expected = np.minimum(added / variance, module.LARGEST)
-    np.testing.assert_allclose(shares_of(draws_of(q, n), weights=weights, n_graded=graded), expected, rtol=1e-6)
+    found = shares_of(draws_of(q, n, scale=scale), weights=weights, n_graded=graded, strength=strength)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_some_of_rows_that_are_all_alike_tell_what_all_of_them_do(monkeypatch):

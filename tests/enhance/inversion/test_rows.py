@@ -121,6 +121,9 @@ def test_labels_meet_as_often_as_where_both_were_asked():
     few = np.array([[1, 1], [1, NAN], [1, NAN], [NAN, 0.0]])  # a rate of one, where frequencies allow one half
     found = unasked.meetings(few)
     assert found[0, 1] <= found.diagonal().min() + 1e-12
+    often = np.array([[1, 0]] + [[1, NAN], [NAN, 1]] * 6)  # asked together once, and not both
+    # a rate of nothing, where frequencies of 7.5 and 6.5 in 8 do not allow less than 6 in 8
+    assert unasked.meetings(np.array(often))[0, 1] == pytest.approx(13 * 6 / 8)
     once = np.array([[1, 1], [1, NAN], [NAN, 1], [1, NAN], [NAN, 1.0]])  # together each time: a single one
     np.testing.assert_allclose(unasked.meetings(once), 5 * 3.5 / 4)
 
@@ -138,8 +141,14 @@ def test_rows_start_with_as_many_labels_among_unasked_ones_as_the_asked_ones_sug
         _, missing, labels = unasked.start_rows(TopK(number), L)
         assert missing.tolist() == [number < 2, False, number > 2, False]
         assert set(labels.sum(axis=1)[~missing]) == {number}
+    _, missing, labels = unasked.start_rows(TopK(1), np.array([[0.0, NAN]]))
+    assert (missing.tolist(), labels.tolist()) == ([False], [[False, True]])
     exact = np.array([[1.0, 0, 0]])
-    assert not unasked.start_rows(TopK(1), exact)[1].any()
+    Z, missing, labels = unasked.start_rows(TopK(1), exact)
+    assert (missing.tolist(), labels.tolist()) == ([False], [[True, False, False]])
+    np.testing.assert_array_equal(Z, TopK(1).start(exact)[0])
+    of_order = unasked.start_rows(Order(), np.array([[1.0, NAN, 0]]))[2]
+    assert of_order.tolist() == [[True, False, False]]  # an order needs no number of labels
 
 
 @pytest.mark.parametrize("at_least_one", [True, False])
@@ -183,6 +192,26 @@ def test_numbers_among_asked_labels_have_the_likelihood_of_simulated_ones(flips)
         expected += counts[a, : a + 1][seen] @ np.log(made[seen] / made.sum())
     found = partial.likelihood(Z, rule.cardinality, flips)(np.array([0.8]))
     assert found[0] == pytest.approx(expected, abs=0.25)
+
+
+@pytest.mark.parametrize("flips", [Flips(), Flips(0.2, 0.1)])
+@pytest.mark.parametrize("at_least_one", [True, False])
+def test_half_a_count_stands_beside_each_number_that_may_occur_among_asked_labels(flips, at_least_one):
+    """Where all rows were asked the same: by counting the labels of single draws."""
+    Z, mask = np.random.default_rng(0).normal(size=(30, 4)), np.array([1, 0, 1, 1]) > 0
+    rule = Threshold(0.3, at_least_one)
+    for asked in (mask, np.ones(4, bool)):
+        a = asked.sum()
+        counts = np.zeros((5, 5))
+        counts[a, 1 : a + 1] = [3, 0, 1, 5][:a]
+        made = np.bincount((rule._apply(softmax(1.3 * Z)) & asked).sum(axis=1), minlength=5)[: a + 1]
+        made = made @ flips.numbers(int(a)) + 0.5
+        if a == 4 and at_least_one:
+            made[0] = 0.0  # rows without a label would have been left out
+        share = made / made.sum()
+        partial = unasked.PartialCounts(counts, asked[None], at_least_one)
+        found = partial.likelihood(Z + 800.0, rule.cardinality, flips)(np.array([1.3]))  # a common shift says nothing
+        assert found[0] == pytest.approx(counts[a, 1 : a + 1] @ np.log(share[1:]))
 
 
 def test_rows_with_a_missed_mark_may_have_none():

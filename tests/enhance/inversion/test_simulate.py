@@ -264,7 +264,8 @@ def test_the_deviation_of_the_spread_knows_of_shape_and_means(monkeypatch):
     assert found.deviation == pytest.approx(expected, rel=1e-5)
     certain = replace(fit, spread=Spread(fit.spread.mean, 5.0 * expected))
     assert simulate.free_spread(certain, mean, np.ones((n, q))).deviation == 5.0 * expected  # never better known
-    monkeypatch.setattr(simulate, "_score_products", lambda *_: -np.eye(s))  # chance alone
+    # No direction tells less than nothing: as far as one of them does, chance reaches in all.
+    monkeypatch.setattr(simulate, "_score_products", lambda *_: np.diag([-1.0] + [0.5] * (s - 1)))
     silent = simulate.free_spread(fit, mean, np.ones((n, q)))
     none = math.sqrt(slope @ np.linalg.solve(prior + 0.5 * np.eye(s), slope))
     assert silent.deviation == pytest.approx(fit.spread.mean * min(none, fit.rule.spread_prior[1]))

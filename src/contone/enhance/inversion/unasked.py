@@ -52,8 +52,6 @@ def start_rows(rule: IntervalRule, L: Array) -> tuple[Array, Array, Array]:
         for number in {0: (expected,)}.get(step, (expected + step, expected - step)):
             allowed = missing & (number >= 0) & (number <= n_open)
             completed = xp.where(asked, L, xp.astype(place < number[:, None], L.dtype))
-            if rule.at_least_one:
-                allowed = allowed & xp.any(completed > 0, axis=1)
             rows = xp.nonzero(allowed)[0]
             if rows.shape[0] == 0:
                 continue

@@ -333,7 +333,9 @@ def test_a_fit_says_how_it_ended():
     assert found.n_iter == 50
     told = {"spread": 1.0, "spread_deviation": 0.2, "annotator_deviation": 0.4, "graded_rows": 2, "sample_rows": 10}
     assert told.items() <= found.info.items()
-    assert not replace(fit, effective_sample_size=9.9).solution(posterior, 0, 0).converged
+    few = [replace(fit, effective_sample_size=size).solution(posterior, 0, 0) for size in (10.0, 9.9, 0.25, 0.0)]
+    assert [said.converged for said in few] == [True, False, False, False]
+    np.testing.assert_allclose([said.residual for said in few[2:]], [2.0, 1e6])
     assert fit.believed_spread == fit.spread
     assert fit.n_labels == 3
 
@@ -405,6 +407,10 @@ def test_a_report_counts_answers_items_and_what_was_chosen():
     assert (counted.n_items, counted.n_answers, counted.n_several) == (2, 3, 1)
     assert counted.yes_weight == pytest.approx((0.5 + 0.2 + 0.7) / 3)
     assert "1 of which have several" in str(counted)
+    one = AnswersReport.of(bare_fit(Votes(), VOTES), np.eye(3)[:1], posterior[:1], None)
+    assert (one.n_items, one.n_several, one.yes_weight) == (1, 0, 0.5)
+    assert "one each" in str(one)
+    assert AnswersReport.of(bare_fit(Votes(), VOTES), np.zeros((1, 3)), posterior[:1], None).yes_weight == 0.0
 
 
 # ---------------------------------------------------------------------------------------------------- next answers
