@@ -145,6 +145,8 @@ Place = tuple[ast.expr, str, int, str, bool]
 
 def places(tree: ast.Module) -> Iterator[Place]:
     """Expressions that may be changed, with the function, the line of their statement, and the function's content."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    handed = {ast.unparse(a) for call in calls if ast.unparse(call.func) == "in_both_precisions" for a in call.args}
 
     def visit(
         node: ast.AST, function: str, line: int, body: str, compiled: bool
@@ -161,7 +163,8 @@ def places(tree: ast.Module) -> Iterator[Place]:
                     if isinstance(child, ast.FunctionDef):
                         text = ast.dump(child)
                         names = {ast.unparse(d).split("(")[0].split(".")[-1] for d in child.decorator_list}
-                        fast = compiled or bool(names & {"compiled", "inlined", "njit", "jit", "overload"})
+                        fast = compiled or child.name in handed
+                        fast = fast or bool(names & {"compiled", "inlined", "njit", "jit", "overload"})
                         if "overload" in names:
                             continue
                 if isinstance(child, ast.Assign | ast.AnnAssign) and not text:

@@ -118,6 +118,46 @@ def test_graded_rows_are_as_wide_as_if_they_had_had_no_part():
     np.testing.assert_allclose(found.mean, (parameters.coefficients.T @ phi[:, known] * widened).T)
 
 
+def test_graded_rows_are_asked_twice_and_the_mean_is_drawn_again_at_the_scales_that_they_gave(monkeypatch):
+    """What was drawn at these scales is taken back to those of the labels' covariance before the second question."""
+    rng = np.random.default_rng(0)
+    phi, known = np.vstack([np.ones(9), rng.normal(size=(1, 9))]), np.array([1, 4, 6])
+    grades = place_grades(known, softmax(rng.normal(size=(3, 3))), np.ones((9, 3)))
+    rows = SimpleNamespace(Z=rng.normal(size=(3, 9)), grades=grades, rule=CumulativeMass(), tail=math.inf)
+    labels = Parameters(rng.normal(size=(2, 3)) @ C, 0.3 * C, 0.5)
+    given, asked, answers = [], [], iter(rng.normal(size=(2, 2, 3)))
+    taken = np.array([0.2, -0.3, 0.1])
+    redrawn = []
+
+    def calibrate(start, graded, spread_under, *, labels_tell_scale):
+        given.append((start, graded))
+        asked.append((*(tuple(spread_under(tail)) for tail in (math.inf, 6.0)), labels_tell_scale))
+        found = Parameters(rng.normal(size=(2, 3)), 2.0 * C, 0.5)
+        return Calibration(found, Spread(1.5, 0.2), 7.0, 0.1), taken
+
+    def redraw(phi, gram, rows, parameters, *_):
+        assert rows.tail == 7.0
+        np.testing.assert_array_equal(parameters.covariance, 2.0 * C)
+        redrawn.append(next(answers))
+        return redrawn[-1]
+
+    monkeypatch.setattr(chain.evidence, "calibrate", calibrate)
+    monkeypatch.setattr(chain, "_redraw_coefficients", redraw)
+    monkeypatch.setattr(Simulation, "size", lambda self, parameters, tail: 4.0 if tail == 6.0 else 2.0)
+    monkeypatch.setattr(Simulation, "spread", lambda *_: Spread(3.0, 0.4))
+    found = chain.calibrate_parameters(phi, rows, labels, Spread(0.8, 0.1), np.ones(3), Settings(), rng)
+    means = [labels.coefficients, redrawn[0] / np.exp(taken)]
+    for (start, graded), B in zip(given, means, strict=True):
+        np.testing.assert_allclose(start.coefficients, B @ C)
+        np.testing.assert_array_equal(start.covariance, labels.covariance)
+        expected = chain._graded_rows(phi, phi @ phi.T, rows, labels._replace(coefficients=B), known)
+        np.testing.assert_allclose(graded.mean, expected.mean)
+    assert asked == [((1.5, 0.2), (0.75, 0.1), True)] * 2
+    np.testing.assert_array_equal(found.parameters.coefficients, redrawn[1])
+    assert found.spread == pytest.approx((0.8 * 1.5, 0.8 * 0.2))
+    assert (found.tail, found.withheld) == (7.0, 0.1)
+
+
 def test_coefficients_are_averaged_over_the_second_half_of_some_sweeps():
     """Of rows that stay and a Sigma of next to nothing every draw is the ridge regression."""
     rng = np.random.default_rng(0)

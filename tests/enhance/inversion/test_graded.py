@@ -261,7 +261,9 @@ def test_the_labels_are_learnt_from_as_without_graded_rows(monkeypatch):
 
     monkeypatch.setattr(fit, "calibrate_parameters", spy)
     G, known = graded(D, 10)
-    Inversion(**SHORT).fit(X, L, degrees=G)
+    told = Inversion(**SHORT).fit(X, L, degrees=G)
+    assert (plain.fit_.n_graded, told.fit_.n_graded) == (0, 10)
+    assert (told.fit_.shape_shares < plain.fit_.shape_shares).all()  # graded rows tell of Sigma
     ((parameters, rows),) = seen
     np.testing.assert_array_equal(parameters.covariance, plain.covariance_)
     np.testing.assert_array_equal(parameters.coefficients, plain.coefficients_)

@@ -53,6 +53,10 @@ def test_the_estimator_is_the_function(data):
     np.testing.assert_allclose(found.prior_mean(X), method.predict(X), rtol=1e-12)
     again = found.posterior(X, L, np.random.default_rng(0))
     np.testing.assert_allclose(again.mean, method.enhance(X, L), rtol=1e-12)
+    assert (found.n_rows, found.n_relaxed, found.n_graded, found.withheld) == (200, 0, 0, 0.0)
+    assert found.settings == Settings(**SHORT)
+    part, _ = fit(X[:9], L[:9], CumulativeMass(), Settings(n_sweeps=4, n_burn=2, max_rows=6), np.random.default_rng(0))
+    assert part.n_rows == 6
 
 
 def test_a_fit_travels_and_says_the_same(data):

@@ -99,6 +99,22 @@ def test_levels_start_from_their_scores_and_what_a_rule_cannot_make_from_its_ord
     assert noisy.n_relaxed == 0  # other labels may have been near
 
 
+def test_what_nothing_binds_is_proposed_from_its_normal_distribution_with_the_weights_of_rows():
+    """N(m, Sigma / w) up to a common shift, whatever the rows start from."""
+    n, q, m = 10_000, 3, np.array([0.5, -0.2, -0.3])
+    L = np.full((n, q), NAN)
+    rows, rng = Rows(Threshold(0.3, at_least_one=False), L), np.random.default_rng(0)
+    A, C = np.array([[1.0, 0, 0], [0.6, 0.7, 0], [-0.3, 0.2, 0.5]]), np.eye(q) - 1 / q
+    root = np.where(np.arange(n) % 2, 0.5, 2.0)
+    for _ in range(8):
+        rows._propose(np.tile(m[:, None], n), np.linalg.inv(A @ A.T), rng, root)
+    np.testing.assert_array_equal(rows.positive, rows._labels(rows.Z))
+    Z = rows.Z - rows.Z.mean(axis=0)
+    np.testing.assert_allclose(Z.mean(axis=1), m, atol=0.05)
+    for some, w in ((root == 0.5, 0.25), (root == 2.0, 4.0)):
+        np.testing.assert_allclose(w * np.cov(Z[:, some]), C @ A @ A.T @ C, atol=0.05)
+
+
 # ------------------------------------------------------------------------------------------------ asked in part
 
 
