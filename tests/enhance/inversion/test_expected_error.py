@@ -235,7 +235,7 @@ def test_the_error_under_a_model_is_an_integral(tail):
 
 @pytest.mark.parametrize("flips", [Flips(), Flips(0.2, 0.1)])
 def test_the_error_of_shares_of_votes_is_a_sum_over_the_votes(flips):
-    """Votes bind their row's labels, but for labels that may be wrong, which bind degrees only as likely as they are."""
+    """Votes bind the labels of their row; those that may be wrong bind degrees only as likely as they are."""
     made, sample = fit_of_two(0.3, 1.2, 1500)
     fit = replace(made, settings=Settings(resolution=3, noise=flips))
     found = expected_error._expected_kl(fit, fit.parameters, math.inf, sample, np.random.default_rng(0))
