@@ -6,9 +6,9 @@
     python scripts/mutants.py --list                  # what passed unnoticed, from the stored results
 
 A fault is a comparison moved by one, + for -, * for /, a number plus one, a condition turned around, or `and` for `or`.
-Which ones are tried depends on the seed alone, so that a second run continues the first. Named constants of a module
-and default values are choices: they are left alone. What else may be changed without harm is listed in `mutants.toml`,
-with the reason.
+Which ones are tried depends on the seed alone, so that a second run continues the first. Named constants of a module,
+default values and seeds are choices: they are left alone. What else may be changed without harm is listed in
+`mutants.toml`, with the reason.
 
 A room's tests and the examples in its docstrings run once, traced, to find which of them reach which line. A fault is
 then judged by the test files that reach its line: first the tests that do, the quick ones first, until one fails or
@@ -169,6 +169,8 @@ def places(tree: ast.Module) -> Iterator[Place]:
                             continue
                 if isinstance(child, ast.Assign | ast.AnnAssign) and not text:
                     continue  # constants of the module or class: choices
+                if isinstance(child, ast.Call) and ast.unparse(child).endswith("default_rng(0)"):
+                    continue  # which of many seeds
                 if isinstance(child, ast.stmt):
                     at = child.lineno
                 if isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "__name__ == '__main__'"):

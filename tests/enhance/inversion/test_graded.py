@@ -395,6 +395,46 @@ def test_many_rows_move_the_model_to_where_they_are():
     assert of_t.spread.mean == pytest.approx(math.sqrt(3 * trace / np.trace(labels)))  # the variance of t_3
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_the_common_scale_is_that_of_all_rows_and_the_rest_is_read_in_units_of_the_graded_ones(monkeypatch, told):
+    """Graded rows have tails, all rows have none: residuals at their own scales, brought to the common one."""
+    Y, basis, labels = problem(m=30)
+    rng = np.random.default_rng(0)
+    mean, B = rng.normal(size=(30, 4)), rng.normal(size=(2, 4))
+    graded, said, seen = rows_of(Y, basis, labels, mean), evidence.Spread(1.1, 0.3), []
+    scales = {5.0: np.array([0.5, 0.1, 0.3, -0.1]), math.inf: np.array([0.4, 0.6, 0.2, 0.8])}
+    shift, larger = np.array([0.2, -0.1, 0.3]), 1.2
+    monkeypatch.setattr(evidence, "_choose_tails", lambda _: (5.0, math.inf))
+    monkeypatch.setattr(evidence, "_hold_shape", lambda covariance, reference, worth: larger * reference)
+
+    def hold(found, spread):
+        seen.append(spread)
+        return scales[found.tail], 0.07
+
+    def fit_shape(residuals, weight, reference):
+        own, common = (scales[tail].mean() for tail in (5.0, math.inf))
+        held = scales[5.0] - own + common
+        np.testing.assert_allclose(residuals, graded.residuals(scales[5.0]) / math.exp(own - common))
+        np.testing.assert_allclose(reference, graded.scatter(held))
+        return evidence.Shape(reference, shift, 40.0)
+
+    monkeypatch.setattr(evidence, "_hold_scales", hold)
+    monkeypatch.setattr(evidence, "fit_shape", fit_shape)
+    given = Parameters(B, labels, 0.3)
+    found, held = evidence.calibrate(given, graded, lambda tail: said, labels_tell_scale=told)
+    assert seen == [said if told else None] * 2
+    unit = math.exp(0.2 - 0.5)
+    np.testing.assert_allclose(held, scales[5.0] + 0.3)
+    scaled = B * np.exp(held) @ (np.eye(4) - 0.25)
+    scaled[0] += unit * basis @ shift
+    np.testing.assert_allclose(found.parameters.coefficients, scaled)
+    np.testing.assert_allclose(found.parameters.covariance, larger * basis @ graded.scatter(held) @ basis.T)
+    factor = math.sqrt(np.trace(found.parameters.covariance) / np.trace(labels))
+    free = evidence._fit_scales(graded, math.inf, said)
+    assert found.spread == pytest.approx((factor, factor * math.hypot(free.deviation, 0.07)))
+    assert (found.tail, found.withheld) == (math.inf, 0.07)
+
+
 def test_degrees_have_logs_with_zeros_at_half_of_what_could_have_been_given():
     L = np.ones((4, 3))
     grades = evidence.place_grades(np.array([2, 0]), np.array([[0.5, 0.5, 0.0], [0.2, 0.7, 0.1]]), L)

@@ -320,7 +320,13 @@ def test_unasked_labels_are_hidden_in_what_is_simulated_and_have_no_weight():
     told = (L > 0).any(axis=1)
     weight = np.where(L > 0, D, 0.0)[told].sum() / np.where(np.isnan(L), 0.0, D)[told].sum()
     assert found.yes_weight == pytest.approx(weight)
-    assert found.explained > 0.85
+    made = (simulate_labels(model, X, np.random.default_rng(0)) & ~np.isnan(L)).sum(axis=1)
+    sizes = (L > 0).sum(axis=1)[~((L == 0).all(axis=1) | np.isnan(L).all(axis=1))]
+    given, expected = np.bincount(sizes, minlength=4) / len(sizes), np.bincount(made, minlength=4) / 200
+    assert found.explained == pytest.approx(np.minimum(given, expected).sum())
+    assert 0.85 < found.explained < 1
+    certain = report_rule(by_hand(q=1), X, np.ones((200, 1)), np.ones((200, 1)))
+    assert (certain.explained, certain.yes_weight, certain.scale_from) == (None, 1.0, "labels")
     one = report_rule(model, X[:1], np.array([[1.0, np.nan, 0.0]]), np.array([[0.2, 0.7, 0.1]]))
     assert one.yes_weight == pytest.approx(2 / 3)
 

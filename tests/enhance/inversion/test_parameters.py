@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
-from scipy.stats import binom, lognorm
+from scipy.stats import binom, lognorm, norm
 from told import Told
 
 from contone import CumulativeMass, Threshold
@@ -214,6 +214,22 @@ def test_posterior_and_evidence_of_the_spread_are_integrals():
     evidence = math.log(joint.sum() / np.exp(prior).sum()) + (prior + likelihood).max()
     assert model.spread_evidence(rule, Z, counts) == pytest.approx(evidence, abs=0.02)
     assert model.spread_posterior(Order(), Z, counts) == model.spread_prior(Order())
+
+
+def test_the_start_has_the_tetrachoric_correlations_of_bonett_and_price():
+    """Pair by pair: cos(pi / (1 + w^c)), w the odds ratio with half a count in each cell, c by the margins."""
+    L = (np.random.default_rng(0).random((25, 3)) < [0.9, 0.4, 0.15]).astype(float)
+    R, n = np.eye(3), 25
+    for j, k in ((0, 1), (0, 2), (1, 2)):
+        a, b = L[:, j] > 0, L[:, k] > 0
+        odds = ((a & b).sum() + 0.5) * ((~a & ~b).sum() + 0.5) / (((a & ~b).sum() + 0.5) * ((~a & b).sum() + 0.5))
+        p, q = (a.sum() + 0.5) / (n + 1), (b.sum() + 0.5) / (n + 1)
+        c = (1 - abs(p - q) / 5 - (0.5 - min(p, q, 1 - p, 1 - q)) ** 2) / 2
+        R[j, k] = R[k, j] = math.cos(math.pi / (1 + odds**c))
+    assert np.linalg.eigvalsh(R)[0] > 0.02
+    mean, covariance = model.moments(L.T @ L, n)
+    np.testing.assert_allclose(covariance, model.centring(3) @ R @ model.centring(3), atol=1e-12)
+    np.testing.assert_allclose(mean, model.centring(3) @ norm.ppf((L.sum(axis=0) + 0.5) / (n + 1)))
 
 
 def test_labels_that_contradict_each_other_start_from_correlations_all_the_same():

@@ -594,3 +594,41 @@ def test_where_a_chain_has_passed_is_its_mean_and_covariance():
     np.testing.assert_allclose(mean, [made.basis @ [0.3, -0.1], [1.0, 1.0, 1.0]])
     np.testing.assert_allclose(covariance, 0.25 * made.basis @ made.shape @ made.basis.T)
     assert (spread, tau, tail) == (0.5, 0.0, made.prior.tails[made.tail])
+
+
+@pytest.mark.parametrize("n_kept", [10, 80])
+def test_a_run_says_where_the_chain_has_passed_after_its_burn_in(monkeypatch, n_kept):
+    """Of a chain whose sweep k sets everything by k; of many sweeps some draws are kept, the last among them."""
+    made = Chain(responses_with(2 * np.ones((6, 3))), [MatchedShares(np.full((6, 3), 1 / 3))], Prior(),
+                 np.random.default_rng(0))  # fmt: skip
+    adapting = []
+
+    def sweep(chain):
+        k = len(adapting)
+        adapting.append(chain.adapting)
+        chain.spread, chain.intercept = 1 + 0.1 * k, np.array([0.01 * k, 0.0])
+        chain.coefficients, chain.tail = np.array([1 + 0.02 * k]), k % 6
+
+    monkeypatch.setattr(Chain, "sweep", sweep)
+    settings = Settings(n_sweeps=n_kept + 4, n_burn=4, n_samples=5)
+    model, draws, samples = fits._run(made, (), Votes(), settings)
+    assert adapting == [True] * 4 + [False] * n_kept
+    kept = np.arange(4, n_kept + 4)
+    spreads = 1 + 0.1 * kept
+    assert model.spread == pytest.approx((spreads.mean(), spreads.std()))
+    looked_at = (
+        spreads if n_kept <= fits.N_DRAWS else spreads[np.linspace(80, 0, 32, endpoint=False).round().astype(int) - 1]
+    )
+    np.testing.assert_allclose([draw.width for draw in draws], np.sort(looked_at))
+    np.testing.assert_allclose([draw.width for draw in model.draws], np.sort(looked_at)[::2])
+    assert draws[-1].width == pytest.approx(spreads[-1])
+    mean = np.vstack([made.basis @ [0.01 * kept.mean(), 0.0], np.full(3, 1 + 0.02 * kept.mean())])
+    np.testing.assert_allclose(model.parameters.coefficients, mean)
+    assert model.parameters.theta == pytest.approx(np.square(mean[1]).sum())
+    expected = np.mean([s**2 for s in spreads]) * made.basis @ made.shape @ made.basis.T
+    np.testing.assert_allclose(model.parameters.covariance, expected)
+    assert model.tail == np.median(made.prior.tails[kept % 6])
+    assert (model.n_rows, model.n_graded, model.persons, model.annotator_deviation) == (6, 0, None, 0.0)
+    assert samples.shape == (5, 6, 3)
+    np.testing.assert_allclose(samples[0], softmax(made.Z))
+    assert model.error == pytest.approx((0.0, 0.0, 0.0))
