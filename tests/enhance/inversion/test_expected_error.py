@@ -73,6 +73,8 @@ def test_one_label_leaves_no_error():
     parameters = method.fit_.parameters
     assert not parameters.coefficients.any()
     assert (parameters.covariance, parameters.theta) == ([[0.0]], 0.0)
+    fit = method.fit_
+    assert (fit.n_rows, fit.n_relaxed, fit.effective_sample_size, fit.split_r_hat) == (4, 0, 10.0, 1.0)
 
 
 def test_the_interval_has_the_error_of_the_mean_over_rows_and_models(fitted, monkeypatch):

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy.special import logit
 
-from contone import CumulativeMass, Inversion, Threshold
+from contone import CumulativeMass, Inversion, Threshold, TopK
 from contone.enhance.inversion import blocks
+from contone.enhance.inversion import fit as fits
 from contone.enhance.inversion.assessment import (
     ErrorSample,
     RuleReport,
@@ -23,6 +24,7 @@ from contone.enhance.inversion.assessment import (
 )
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.covariance import FactorCovariance
+from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.fit import fit
 from contone.enhance.inversion.logistic_normal import Flips, Parameters, Spread
 from contone.enhance.inversion.model import Fit
@@ -57,6 +59,37 @@ def test_the_estimator_is_the_function(data):
     assert found.settings == Settings(**SHORT)
     part, _ = fit(X[:9], L[:9], CumulativeMass(), Settings(n_sweeps=4, n_burn=2, max_rows=6), np.random.default_rng(0))
     assert part.n_rows == 6
+
+
+@pytest.mark.usefixtures("few_simulated")
+def test_as_many_rows_as_may_be_are_all_rows():
+    """And so their samples are kept; with one row more the others follow, and there are none."""
+    rng = np.random.default_rng(0)
+    X, D = rng.normal(size=(20, 2)), rng.dirichlet(np.ones(3), 20)
+    L, short = CumulativeMass().apply(D).astype(float), {"n_sweeps": 8, "n_burn": 4, "n_samples": 2}
+    for grades in (None, place_grades(np.array([3, 4]), D[3:5], L)):
+        answers = [fit(X, L, CumulativeMass(), Settings(**short, max_rows=most), np.random.default_rng(0), grades)[1]
+                   for most in (19, 20, 21)]  # fmt: skip
+        np.testing.assert_array_equal(answers[1].mean, answers[2].mean)
+        assert [answer.samples is not None for answer in answers] == [False, True, True]
+
+
+@pytest.mark.usefixtures("few_simulated")
+def test_the_shape_is_looked_at_where_there_is_one_and_the_spread_under_a_bar(monkeypatch):
+    rng, seen = np.random.default_rng(0), []
+    X, D, short = rng.normal(size=(25, 1)), rng.dirichlet(np.ones(3), 25), Settings(n_sweeps=6, n_burn=3)
+    monkeypatch.setattr(fits, "free_spread", lambda model, X, L: seen.append((X, L)) or Spread(0.5, 0.4))
+    for q, has_shape in ((2, False), (3, True)):
+        L = TopK(1).apply(D[:, :q] / D[:, :q].sum(axis=1, keepdims=True)).astype(float)
+        assert (fit(X, L, TopK(1), short, rng)[0].shape_shares is not None) == has_shape
+    assert not seen
+    L = Threshold(0.3, at_least_one=False).apply(D).astype(float)
+    model, _ = fit(X, L, Threshold(0.3, at_least_one=False), short, rng)
+    assert model.spread == Spread(0.5, 0.4)
+    np.testing.assert_array_equal(seen[0][0], X)
+    np.testing.assert_array_equal(seen[0][1], L)
+    fit(X, L, Threshold(0.3, at_least_one=False), short, rng, place_grades(np.arange(6), D[:6], L))
+    assert len(seen) == 1  # graded rows tell it
 
 
 def test_a_fit_travels_and_says_the_same(data):
