@@ -184,7 +184,8 @@ def test_scales_of_labels_and_shape_stay_where_rows_do_not_deny_them_and_go_wher
         E = rng.multivariate_normal(np.zeros(4), scale[:, None] * np.eye(4) * scale, size=60)
         Y = (E - E.mean(axis=1, keepdims=True)) @ basis
         free = evidence._fit_scales(rows_of(Y, basis, covariance), math.inf, evidence.Spread(1.0, 0.3))
-        held, _ = evidence._hold_scales(free, None)
+        held, withheld = evidence._hold_scales(free, None)
+        assert withheld == 0.0  # nothing is held to what labels do not say
         moves = np.ptp(held), np.ptp(free.log_scales)
         assert moves[0] <= moves[1]
         np.testing.assert_allclose(np.diff(held) * moves[1], np.diff(free.log_scales) * moves[0], atol=1e-12)
@@ -229,10 +230,16 @@ def test_the_common_scale_stays_where_rows_do_not_deny_it_and_goes_where_they_do
         free = evidence._fit_scales(rows_of(factor * Y, basis, covariance), math.inf, said)
         held, withheld = evidence._hold_scales(free, said)
         moved = held.mean()
+        apart = evidence._hold_scales(free, None)[0]  # what labels are beside the common scale does not depend on it
+        np.testing.assert_allclose(held - held.mean(), apart - apart.mean(), atol=1e-12)
         assert moved == pytest.approx(0.0 if factor == 1.03 else math.log(factor), abs=2.5 * own)
         assert abs(moved) <= abs(free.log_scales.mean())
         assert moved + withheld == pytest.approx(free.log_scales.mean(), abs=1e-12)
         assert free.deviation >= 0.9 * own
+        larger = free._replace(log_scales=free.log_scales + 0.7)  # all in another unit
+        again, of_more = evidence._hold_scales(larger, evidence.Spread(math.exp(0.7), 0.3))
+        np.testing.assert_allclose(again, held + 0.7)
+        assert of_more == pytest.approx(withheld)
 
 
 @pytest.mark.usefixtures("few_simulated")

@@ -9,7 +9,9 @@ from scipy import stats
 from contone import CumulativeMass, Threshold, TopK
 from contone.enhance.inversion import chain, logistic_normal, sampler, unasked
 from contone.enhance.inversion.chain import count_labels
+from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.logistic_normal import Flips, level_moments, moments
+from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows, draw_weights
 from contone.measurements import Order
 from contone.numerics.simplex import softmax
@@ -113,6 +115,39 @@ def test_what_nothing_binds_is_proposed_from_its_normal_distribution_with_the_we
     np.testing.assert_allclose(Z.mean(axis=1), m, atol=0.05)
     for some, w in ((root == 0.5, 0.25), (root == 2.0, 4.0)):
         np.testing.assert_allclose(w * np.cov(Z[:, some]), C @ A @ A.T @ C, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("n", "q", "single", "dtype"), [(5, 3, True, "f4"), (4, 3, True, "f8"), (5, 3, False, "f8"), (5, 64, False, "f8"),
+                                    (5, 65, False, "f4"), (4, 65, False, "f8")])  # fmt: skip
+def test_many_rows_are_kept_in_single_precision_where_that_is_wanted_or_labels_are_many(
+    n, q, single, dtype, monkeypatch
+):
+    monkeypatch.setattr(sampler, "MANY_ROWS", 5)
+    L = np.eye(q)[:n] if q >= n else np.eye(q)[np.arange(n) % q]
+    assert Rows(CumulativeMass(), L, single=single).Z.dtype == dtype
+    L[0, 1] = NAN  # what is redrawn beside the sweep is in double precision
+    assert Rows(CumulativeMass(), L, single=single).Z.dtype == "f8"
+
+
+def test_a_chain_is_one_operation_where_log_weights_are_all_that_moves():
+    class Whole:
+        takes_factors = False
+
+        def run_chain(self, Z, bound, mean, precision, draws, length, sums):
+            return None if draws is None else Z + 1.0
+
+    D = softmax(np.random.default_rng(0).normal(size=(6, 3)))
+    L = CumulativeMass().apply(D).astype(float)
+    plain, heavy, graded, noisy = (Rows(CumulativeMass(), L, **how) for how in (
+        {}, {"tail": 5.0}, {}, {"noise": Flips(0.1, 0.1)}))  # fmt: skip
+    graded.hold(place_grades(np.array([0]), D[:1], L))
+    for rows, possible in ((plain, True), (heavy, False), (graded, False), (noisy, False)):
+        rows.sweeps, before, averages = Whole(), rows.Z.copy(), Averages(rows.Z, 0, 0)
+        assert not rows.run(rows.Z, np.eye(3), None, 9, 2, averages)
+        assert rows.run(rows.Z, np.eye(3), "draws", 9, 2, averages) == possible
+        np.testing.assert_array_equal(rows.Z, before + possible)
+        assert averages.n == (7 if possible else 0)
 
 
 # ------------------------------------------------------------------------------------------------ asked in part

@@ -95,6 +95,8 @@ def test_one_line_says_rule_fit_and_weight():
     assert method.rule_report_.yes_weight == pytest.approx(weight)
     assert describe_rule(method).startswith("rule: main labels, more than half of the weight (CumulativeMass(t=0.5));")
     assert f"{weight:.0%} of the weight" in describe_rule(method)
+    assert method.annotator_deviation_ == 0.0
+    assert "annotator" not in method.summary()
     with pytest.warns(LabelWarning, match="labels that are not marked"):
         order = Inversion(degradation="order", features=False, **SHORT).fit(X, L)
     assert order.n_relaxed_ == 0
@@ -232,6 +234,11 @@ def test_an_open_choice_is_said_with_the_rules_that_it_could_be():
         LabelWarning, match=r"only 60%.*the 2 best \(30%\); whatever passes a bar of 20 % of the weight \(10%\)\."
     ):
         rules._warn_if_open(ranked)
+    many = [(CumulativeMass(), 0.3), *((TopK(k), 0.1) for k in (2, 3, 4, 5))]
+    with pytest.warns(LabelWarning, match=r"be the 2 best \(10%\); the 3 best \(10%\); the 4 best \(10%\)\. Degrees"):
+        rules._warn_if_open(many)  # three of them
+    with pytest.warns(LabelWarning, match=r"only 94%.* be the 2 best \(0%\); the 3 best \(0%\)\."):
+        rules._warn_if_open([(CumulativeMass(), 0.94), (TopK(2), 0.004), (TopK(3), 0.004), (TopK(4), 0.001)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rules._warn_if_open([(CumulativeMass(), 0.95), (TopK(2), 0.05)])
