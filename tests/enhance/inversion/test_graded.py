@@ -128,7 +128,7 @@ def test_shape_and_mean_move_as_far_as_the_rows_bear_out():
 
 def test_strengths_are_weighed_by_the_chance_of_the_rows(monkeypatch):
     """Which is the product of the chances of each row given those before it: t distributions."""
-    Y, reference, p = np.random.default_rng(2).normal(0.5, 1.2, size=(7, 3)), np.diag([1.0, 2.0, 0.5]), 3
+    Y, reference, p = np.random.default_rng(2).normal(0.5, 1.2, size=(7, 3)), np.diag([1.0, 2.0, 3.0]), 3
     shapes, means = (4.0, 9.0), (0.5, 6.0)
     monkeypatch.setattr(evidence, "ROWS_OF_SHAPE", shapes)
     monkeypatch.setattr(evidence, "ROWS_OF_MEAN", means)

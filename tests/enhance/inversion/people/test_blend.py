@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.special import gammaln
+from scipy.special import gammaln, logit
+from scipy.stats import beta, norm
 from three_labels import COVARIANCE, precision
 
 from contone import Inversion
@@ -126,3 +127,27 @@ def test_a_row_with_labels_that_were_not_on_offer_is_the_chains():
     D, centre, width = made.mixed(chain, evidence, counts, features)
     assert_allclose(D[0], 0.25 * 2 / 3 + (counts[0] + 2 / 3) / 6 / 3)
     assert_allclose(np.stack([centre[1], width[1]]), 0.25)
+    a = counts[0] + 2 / 3  # of the others the middle and the width of the 90 % interval of their Dirichlet distribution
+    low, high = (logit(beta(a, a.sum() - a).ppf(p)) for p in (0.05, 0.95))
+    assert_allclose(centre[0], 0.25 * 2 / 3 + 0.5 * (low + high) / 3)
+    assert_allclose(width[0], 0.25 * 2 / 3 + (high - low) / (norm.ppf(0.95) - norm.ppf(0.05)) / 3)
+
+
+def test_items_of_other_kinds_are_drawn_again_and_the_chains_stay():
+    kinds, D = np.tile([[0.3], [0.5], [0.2]], 5000), np.full((2, 5000, 3), 7.0)
+    a = np.tile(np.array([[50.0, 1, 1], [1, 1, 50.0]])[:, None], (1, 5000, 1))
+    Blend(np.ones(3), np.ones(2)).redraw(D, kinds, a, np.random.default_rng(0))
+    stays = (D == 7.0).all(axis=2)
+    assert stays.mean() == pytest.approx(0.3, abs=0.02)
+    assert_allclose(D[~stays].sum(axis=1), 1.0)
+    for label, share in ((0, 0.5), (2, 0.2)):
+        of_kind = ~stays & (D[:, :, label] > 0.5)
+        assert of_kind.mean() == pytest.approx(share, abs=0.02)
+        assert D[of_kind][:, label].mean() == pytest.approx(50 / 52, abs=0.01)
+    assert np.corrcoef(stays)[0, 1] == pytest.approx(0.0, abs=0.05)  # every draw by itself
+
+
+def test_votes_are_counted_item_by_item():
+    values = np.array([[1.0, 0, 0], [0, 2, 0], [0, 0, 1], [1, np.nan, 0]])
+    found = blend.votes_of(sort_responses(VOTES, values, 4, np.array([0, 0, 2, 3])))
+    assert_allclose(found, [[1, 2, 0], [0, 0, 0], [0, 0, 1], [1, np.nan, 0]])
