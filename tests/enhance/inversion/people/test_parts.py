@@ -479,6 +479,7 @@ def test_closeness_has_the_kernel_as_its_inner_product_and_variances_that_sum_to
         assert len(found.landmarks) == regression.N_LANDMARKS
     alone = regression.Closeness.of(U[:1], rng)
     assert alone.sharpness == 1.0
+    assert regression.Closeness.of(U[:2], rng).sharpness == pytest.approx(1 / squares[0, 1])
 
 
 @pytest.mark.parametrize("kind", [VOTES, LEVELS])
@@ -552,6 +553,8 @@ def test_own_answers_do_not_tell_the_feature_of_an_item(kind, monkeypatch):
     assert (np.abs(after - before).max(axis=1) > 1e-4).mean() > 0.7
     fitted, shares = regression.fit_regression(X, counts, np.arange(50), 5, np.random.default_rng(1), kind)
     assert np.abs(fitted(X) - shares).mean() < 0.1  # the same models, of all items
+    Z = rng.normal(size=(5, 3))
+    np.testing.assert_allclose(regression._chances(Z, kind), softmax(Z) if kind == VOTES else expit(Z))
     mixed = regression._mixed([counts, other], held)
     np.testing.assert_allclose(mixed, 0.5 * counts + 0.3 * other + 0.2 / 3)
 
