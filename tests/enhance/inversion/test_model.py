@@ -114,9 +114,11 @@ def test_intervals_stay_within_what_the_rule_says(rule):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         method = Inversion(degradation=rule, n_sweeps=40, n_burn=20, max_rows=100).fit(X, L)
-        found = method.intervals(), method.intervals(X, L), method.intervals(da.from_array(X), da.from_array(L))
-    for lower, upper in found:
-        lower, upper, D = np.asarray(lower)[3:], np.asarray(upper)[3:], method.label_distributions_[3:]
+        found = [(*method.intervals(), method.label_distributions_)]
+        for data in (X, L), (da.from_array(X), da.from_array(L)):
+            found.append((*method.intervals(*data), method.enhance(*data)))
+    for ends_and_answer in found:
+        lower, upper, D = (np.asarray(part)[3:] for part in ends_and_answer)
         assert (lower <= upper).all()
         for end in (lower, upper):
             np.testing.assert_array_equal(method.degradation_.confine(end, L[3:]), end)
