@@ -205,8 +205,12 @@ def test_rows_without_labels_get_the_prior_and_others_a_posterior_between():
     ("q", "n_sweeps", "expected"), [(3, 10, (20, 5)), (3, 100, (47, 9)), (3, 400, (159, 9)), (70, 100, (50, 12))]
 )
 def test_a_chain_at_known_parameters_keeps_three_quarters_of_half_the_sweeps(q, n_sweeps, expected):
-    """And of few labels leaves out no more than what it needs to forget its start."""
-    assert by_hand(q=q, settings=Settings(n_sweeps=n_sweeps))._chain_length() == expected
+    """And of few labels leaves out no more than what it needs to forget its start; twice as many beside graded rows."""
+    model = by_hand(q=q, settings=Settings(n_sweeps=n_sweeps))
+    assert model._chain_length() == expected
+    twice = by_hand(q=q, settings=Settings(n_sweeps=2 * n_sweeps))
+    assert replace(model, n_graded=5)._chain_length() == twice._chain_length()
+    assert replace(model, n_graded=5, settings=Settings(n_sweeps=n_sweeps, max_rows=50))._chain_length() == expected
 
 
 def test_what_a_model_says_of_itself():
