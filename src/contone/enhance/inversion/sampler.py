@@ -26,7 +26,7 @@ STARTING_ROWS = 5000
 """About how many rows with levels a start is worked out from."""
 PRIOR_OF_NOISE = (1.0, 9.0), (1.0, 19.0)
 """Beta distributions of the shares of wrong entries among positives and among negatives, where these are estimated."""
-FIRST_LEAPS, LEAPS = 256, 4
+FIRST_LEAPS, LEAPS = 64, 4
 """How often a row with unasked entries is offered other values of all its labels at once: at most before the first
 sweep, as the completion that it starts from may be the least likely of all, and in every other."""
 MANY_ROWS = 1200
