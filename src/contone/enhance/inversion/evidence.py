@@ -221,7 +221,7 @@ def least_change(move: Move, length: float) -> Move:
     length : float
         Its length in posterior deviations.
     """
-    return move * max(1.0 - 1.0 / length, 0.0) if length > 0 else 0.0 * move
+    return move * (1.0 - 1.0 / max(length, 1.0))
 
 
 def _choose_tails(candidates: list[_Scales]) -> tuple[float, float]:
@@ -327,7 +327,7 @@ def fit_shape(Y: np.ndarray, weight: np.ndarray, reference: np.ndarray) -> Shape
     m, p = Y.shape
     total = weight.sum()
     mean = weight @ Y / total
-    scatter = ((Y - mean).T * weight) @ (Y - mean)
+    scatter = (Y.T * weight) @ (Y - mean)
     log_reference = np.linalg.slogdet(reference)[1]
     evidence, covariances, shifts, variances = [], [], [], []
     for k in ROWS_OF_SHAPE:

@@ -39,11 +39,13 @@ def test_tensors_are_weighed_as_rows_are(votes, model):
     Y[20:22] = np.nan  # nobody was asked
     Y[22] = [1e6, 0, 3, 0]  # where Newton's method steps too far
     shares = np.random.default_rng(1).dirichlet(np.ones(4), len(Y))
-    told = model.weigh(sort_responses(0, Y, len(Y)), [MatchedShares(shares)], model.draws)
-    D, centre, squares = weigh_votes(torch.as_tensor(Y), [MatchedShares(torch.as_tensor(shares))], model.draws)
-    np.testing.assert_allclose(D, told.mean, atol=2e-6)
-    np.testing.assert_allclose(centre, told.logit_centre, atol=1e-4)
-    np.testing.assert_allclose((squares - centre**2).clamp(min=0).sqrt(), told.logit_width, atol=1e-4)
+    trusting = [draw._replace(coefficients=np.ones(1), intercept=np.zeros(4)) for draw in model.draws[:3]]
+    for draws in (model.draws, trusting):  # by features that tell all that is known of the mean, as well
+        told = model.weigh(sort_responses(0, Y, len(Y)), [MatchedShares(shares)], draws)
+        D, centre, squares = weigh_votes(torch.as_tensor(Y), [MatchedShares(torch.as_tensor(shares))], draws)
+        np.testing.assert_allclose(D, told.mean, atol=2e-6)
+        np.testing.assert_allclose(centre, told.logit_centre, atol=1e-4)
+        np.testing.assert_allclose((squares - centre**2).clamp(min=0).sqrt(), told.logit_width, atol=1e-4)
 
 
 def test_blocks_of_tensors_make_no_difference(votes, model, monkeypatch):
