@@ -153,9 +153,11 @@ def test_intervals_stay_within_what_the_rule_says(rule):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         method = Inversion(degradation=rule, n_sweeps=40, n_burn=20, max_rows=100).fit(X, L)
-        found = method.intervals(), method.intervals(X, L), method.intervals(da.from_array(X), da.from_array(L))
-    for lower, upper in found:
-        lower, upper, D = np.asarray(lower)[3:], np.asarray(upper)[3:], method.label_distributions_[3:]
+        found = [(*method.intervals(), method.label_distributions_)]
+        for data in (X, L), (da.from_array(X), da.from_array(L)):
+            found.append((*method.intervals(*data), method.enhance(*data)))
+    for ends_and_answer in found:
+        lower, upper, D = (np.asarray(part)[3:] for part in ends_and_answer)
         assert (lower <= upper).all()
         for end in (lower, upper):
             np.testing.assert_array_equal(method.degradation_.confine(end, L[3:]), end)
@@ -242,8 +244,12 @@ def test_rows_without_labels_get_the_prior_and_others_a_posterior_between():
     ("q", "n_sweeps", "expected"), [(3, 10, (20, 5)), (3, 100, (47, 9)), (3, 400, (159, 9)), (70, 100, (50, 12))]
 )
 def test_a_chain_at_known_parameters_keeps_three_quarters_of_half_the_sweeps(q, n_sweeps, expected):
-    """And of few labels leaves out no more than what it needs to forget its start."""
-    assert by_hand(q=q, settings=Settings(n_sweeps=n_sweeps))._chain_length() == expected
+    """And of few labels leaves out no more than what it needs to forget its start; twice as many beside graded rows."""
+    model = by_hand(q=q, settings=Settings(n_sweeps=n_sweeps))
+    assert model._chain_length() == expected
+    twice = by_hand(q=q, settings=Settings(n_sweeps=2 * n_sweeps))
+    assert replace(model, n_graded=5)._chain_length() == twice._chain_length()
+    assert replace(model, n_graded=5, settings=Settings(n_sweeps=n_sweeps, max_rows=50))._chain_length() == expected
 
 
 def test_what_a_model_says_of_itself():
