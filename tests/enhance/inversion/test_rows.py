@@ -101,13 +101,18 @@ def test_levels_start_from_their_scores_and_what_a_rule_cannot_make_from_its_ord
     assert noisy.n_relaxed == 0  # other labels may have been near
 
 
-def test_what_nothing_binds_is_proposed_from_its_normal_distribution_with_the_weights_of_rows():
+@pytest.mark.parametrize("way", ["label by label", "all at once"])
+def test_what_nothing_binds_is_proposed_from_its_normal_distribution_with_the_weights_of_rows(way, monkeypatch):
     """N(m, Sigma / w) up to a common shift, whatever the rows start from."""
     n, q, m = 10_000, 3, np.array([0.5, -0.2, -0.3])
     L = np.full((n, q), NAN)
     rows, rng = Rows(Threshold(0.3, at_least_one=False), L), np.random.default_rng(0)
     A, C = np.array([[1.0, 0, 0], [0.6, 0.7, 0], [-0.3, 0.2, 0.5]]), np.eye(q) - 1 / q
     root = np.where(np.arange(n) % 2, 0.5, 2.0)
+    if way == "all at once":
+        rows.proposed = []
+    else:
+        monkeypatch.setattr(Rows, "_leap", lambda *_: None)
     for _ in range(8):
         rows._propose(np.tile(m[:, None], n), np.linalg.inv(A @ A.T), rng, root)
     np.testing.assert_array_equal(rows.positive, rows._labels(rows.Z))
