@@ -117,7 +117,6 @@ def test_the_summary_says_where_the_scale_comes_from():
 )
 @pytest.mark.parametrize("made", [ranked, pytest.param(levelled, marks=pytest.mark.exhaustive)])
 def test_with_graded_rows_intervals_cover_at_any_spread(spread, made):
-    """In the mean of some data sets, whose scale 30 rows say too small or too large: .81 to .94 of one are covered."""
     found = []
     for seed in range(4):
         X, D = drawn(spread, n=300, seed=seed + 2)
