@@ -6,9 +6,9 @@
     python scripts/mutants.py --list                  # what passed unnoticed, from the stored results
 
 A fault is a comparison moved by one, + for -, * for /, a number plus one, a condition turned around, or `and` for `or`.
-Which ones are tried depends on the seed alone, so that a second run continues the first. Named constants of a module
-and default values are choices: they are left alone. What else may be changed without harm is listed in `mutants.toml`,
-with the reason.
+Which ones are tried depends on the seed alone, so that a second run continues the first. Named constants of a module,
+default values and seeds are choices: they are left alone. What else may be changed without harm is listed in
+`mutants.toml`, with the reason.
 
 A room's tests and the examples in its docstrings run once, traced, to find which of them reach which line. A fault is
 then judged by the test files that reach its line: first the tests that do, the quick ones first, until one fails or
@@ -145,6 +145,8 @@ Place = tuple[ast.expr, str, int, str, bool]
 
 def places(tree: ast.Module) -> Iterator[Place]:
     """Expressions that may be changed, with the function, the line of their statement, and the function's content."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    handed = {ast.unparse(a) for call in calls if ast.unparse(call.func) == "in_both_precisions" for a in call.args}
 
     def visit(
         node: ast.AST, function: str, line: int, body: str, compiled: bool
@@ -161,11 +163,14 @@ def places(tree: ast.Module) -> Iterator[Place]:
                     if isinstance(child, ast.FunctionDef):
                         text = ast.dump(child)
                         names = {ast.unparse(d).split("(")[0].split(".")[-1] for d in child.decorator_list}
-                        fast = compiled or bool(names & {"compiled", "inlined", "njit", "jit", "overload"})
+                        fast = compiled or child.name in handed
+                        fast = fast or bool(names & {"compiled", "inlined", "njit", "jit", "overload"})
                         if "overload" in names:
                             continue
                 if isinstance(child, ast.Assign | ast.AnnAssign) and not text:
                     continue  # constants of the module or class: choices
+                if isinstance(child, ast.Call) and ast.unparse(child).endswith("default_rng(0)"):
+                    continue  # which of many seeds
                 if isinstance(child, ast.stmt):
                     at = child.lineno
                 if isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "__name__ == '__main__'"):

@@ -140,6 +140,27 @@ def test_lazy_rows_get_lazy_answers():
     np.testing.assert_array_equal(method.label_distributions_.compute(), L / L.sum(axis=1, keepdims=True))
 
 
+@pytest.mark.parametrize("kinds", [frozenset(), frozenset({"dask"})])
+def test_lazy_rows_come_whole_to_who_takes_them_and_block_by_block_to_others(kinds, monkeypatch):
+    """Rows in memory come whole to everybody."""
+    lazy = pytest.importorskip("dask.array").from_array(X, chunks=(3, 3))
+    monkeypatch.setattr(Says, "kinds", kinds)
+    monkeypatch.setattr(Says, "label_names_", ("a", "b", "c"), raising=False)
+    seen = []
+
+    def answer(rows):
+        seen.append((type(rows), rows.shape[0]))
+        return (rows + 1.0) / (rows + 1.0).sum(axis=1, keepdims=True)
+
+    np.testing.assert_allclose(Says()._answer(answer, X), answer(X))
+    assert seen == [(np.ndarray, 4)] * 2
+    seen.clear()
+    found = Says()._answer(answer, lazy).compute()
+    assert ((type(lazy), 4) in seen) == bool(kinds)
+    assert ((np.ndarray, 3) in seen) != bool(kinds)
+    np.testing.assert_allclose(found, answer(X))
+
+
 def test_a_solver_that_stopped_short_is_told_once_and_where_it_was_called():
     short = Solution(D, residual=0.25, n_iter=9, converged=False)
     with pytest.warns(

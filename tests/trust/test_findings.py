@@ -422,7 +422,7 @@ def test_features_that_cannot_be_tried_are_said():
         assert said in found.sentence
 
 
-@pytest.mark.parametrize(("p", "loss", "verdict"), [(0.01, 0.5, FINE), (0.011, 0.5, DOUBTFUL), (0.001, 0.7, DOUBTFUL)])
+@pytest.mark.parametrize(("p", "loss", "verdict"), [(0.01, 0.5, FINE), (0.011, 0.5, DOUBTFUL), (0.001, 0.6, DOUBTFUL)])
 def test_features_help_where_chance_does_not_and_nothing_else_is_as_good(monkeypatch, p, loss, verdict):
     score = hidden_labels.FeatureScore(loss, 0.6, 0.9, p)
     monkeypatch.setattr(hidden_labels, "score_features", lambda *_: score)
@@ -430,6 +430,7 @@ def test_features_help_where_chance_does_not_and_nothing_else_is_as_good(monkeyp
     assert (found.verdict, found.value) == (verdict, p)
     assert found.shown == {"with features": loss, "without": 0.6, "features of other rows": 0.9}
     assert ("they help" in found.sentence) == (verdict == FINE)
+    assert ("they tell nothing" in found.sentence) == (p > 0.01)
 
 
 # ------------------------------------------------------------------------------------------------ what is looked at

@@ -14,6 +14,7 @@ from contone.base.template import warn_if_short as warn_if_short
 from contone.validation.domains import COUNT as COUNT
 from contone.validation.domains import NOT_NEGATIVE as NOT_NEGATIVE
 from contone.validation.domains import POSITIVE as POSITIVE
+from contone.validation.domains import ROUNDS as ROUNDS
 from contone.validation.domains import WHOLE as WHOLE
 from contone.validation.domains import WIDTH as WIDTH
 from contone.validation.domains import HasMethods as HasMethods

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi
 
-from contone.base import COUNT, NOT_NEGATIVE, WIDTH, Enhancer, InductiveMixin, estimator, parameter
+from contone.base import COUNT, NOT_NEGATIVE, ROUNDS, WIDTH, Enhancer, InductiveMixin, estimator, parameter
 from contone.numerics.networks import generator
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation, unscaled
@@ -54,7 +54,7 @@ class DRAM(InductiveMixin, Enhancer):
     n_draws : int, default=20
         Draws of the degrees of a row in every iteration.
     max_iter : int, default=10
-        EM iterations; part of the model, no warning.
+        EM iterations, 1,000 at most; part of the model, no warning.
     max_steps : int, default=10
         L-BFGS steps in each of them.
     standardize : bool, default=True
@@ -79,7 +79,7 @@ class DRAM(InductiveMixin, Enhancer):
     n_components: int = parameter(WIDTH, default=3)
     penalty: float = parameter(NOT_NEGATIVE, default=1e-5)
     n_draws: int = parameter(COUNT, default=20)
-    max_iter: int = parameter(COUNT, default=10)
+    max_iter: int = parameter(ROUNDS, default=10)
     max_steps: int = parameter(COUNT, default=10)
     standardize: bool = parameter("boolean", default=True)
     responsibilities: str = parameter({"fresh", "stale"}, default="fresh")

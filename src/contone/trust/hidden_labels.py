@@ -218,8 +218,7 @@ def against_other_rows(by_row: np.ndarray, without: float, size: float, rng: np.
 def log_losses(labels: np.ndarray, told: np.ndarray) -> np.ndarray:
     """-log of the chance (m,) that was given to what the labels (m,), bool, turned out to be."""
     p = np.clip(told, 1e-6, 1 - 1e-6)
-    losses: np.ndarray = -np.log(np.where(labels, p, 1 - p))
-    return losses
+    return np.asarray(-np.log(np.where(labels, p, 1 - p)))
 
 
 def completion_chances(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Generator) -> Array:
@@ -272,11 +271,12 @@ def feature_finding(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int) -
 
 def say_features(found: FeatureScore, what: str, unit: str) -> Finding:
     """Whether features helped to tell what was hidden, in units that the loss is per."""
-    helps = found.p <= CLEAR and found.loss < found.without
+    tells, helps = found.p <= CLEAR, found.p <= CLEAR and found.loss < found.without
+    else_they_tell = "something, but the model does better without" if tells else "nothing that could be seen"
     said = (
         f"Features: {what} are predicted with a log loss of {found.loss:.3f} per {unit} with features, "
         f"{found.without:.3f} without, {found.shuffled:.3f} with the features of other rows (p = {found.p:.3f}): "
-        f"{'they help' if helps else 'they tell nothing that could be seen'}."
+        f"{'they help' if helps else f'they tell {else_they_tell}'}."
     )
     shown = {"with features": found.loss, "without": found.without, "features of other rows": found.shuffled}
     return Finding("features", HELP, FINE if helps else DOUBTFUL, found.p, said, shown, f"log loss per {unit}")

@@ -21,6 +21,8 @@ COUNT = Interval(Integral, 1, None, closed="left")
 WHOLE = Interval(Integral, 0, None, closed="left")
 WIDTH = Interval(Integral, 1, 10_000, closed="both")
 """Of a layer of a network: a million units take gigabytes and minutes for a dozen rows."""
+ROUNDS = Interval(Integral, 1, 1000, closed="both")
+"""Of a method that never stops before: a million take an hour for a dozen rows."""
 
 Class = TypeVar("Class", bound=type)
 Value = TypeVar("Value")

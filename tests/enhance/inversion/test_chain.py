@@ -65,6 +65,10 @@ def test_what_is_simulated_has_the_size_that_is_said(monkeypatch, tail, factors)
     np.testing.assert_allclose(np.cov(E.T), wide * dense, atol=0.15 * wide * np.trace(dense))
     assert f.shape == (3, chain.simulated_rows(3))
     np.testing.assert_array_equal(f[0], 1.0)
+    pair = Simulation.of(CumulativeMass(), np.ones(3), phi[:, :2], 3, rng).features[
+        1
+    ]  # of all rows, the first and last
+    assert np.mean(pair == phi[1, 0]) == pytest.approx(0.5, abs=0.05)
 
 
 def test_tails_are_quantiles_of_their_weights_in_random_order():
@@ -112,6 +116,46 @@ def test_graded_rows_are_as_wide_as_if_they_had_had_no_part():
     assert h[1] > 0.95
     np.testing.assert_allclose(found.Z, (Z[:, known] * widened).T)
     np.testing.assert_allclose(found.mean, (parameters.coefficients.T @ phi[:, known] * widened).T)
+
+
+def test_graded_rows_are_asked_twice_and_the_mean_is_drawn_again_at_the_scales_that_they_gave(monkeypatch):
+    """What was drawn at these scales is taken back to those of the labels' covariance before the second question."""
+    rng = np.random.default_rng(0)
+    phi, known = np.vstack([np.ones(9), rng.normal(size=(1, 9))]), np.array([1, 4, 6])
+    grades = place_grades(known, softmax(rng.normal(size=(3, 3))), np.ones((9, 3)))
+    rows = SimpleNamespace(Z=rng.normal(size=(3, 9)), grades=grades, rule=CumulativeMass(), tail=math.inf)
+    labels = Parameters(rng.normal(size=(2, 3)) @ C, 0.3 * C, 0.5)
+    given, asked, answers = [], [], iter(rng.normal(size=(2, 2, 3)))
+    taken = np.array([0.2, -0.3, 0.1])
+    redrawn = []
+
+    def calibrate(start, graded, spread_under, *, labels_tell_scale):
+        given.append((start, graded))
+        asked.append((*(tuple(spread_under(tail)) for tail in (math.inf, 6.0)), labels_tell_scale))
+        found = Parameters(rng.normal(size=(2, 3)), 2.0 * C, 0.5)
+        return Calibration(found, Spread(1.5, 0.2), 7.0, 0.1), taken
+
+    def redraw(phi, gram, rows, parameters, *_):
+        assert rows.tail == 7.0
+        np.testing.assert_array_equal(parameters.covariance, 2.0 * C)
+        redrawn.append(next(answers))
+        return redrawn[-1]
+
+    monkeypatch.setattr(chain.evidence, "calibrate", calibrate)
+    monkeypatch.setattr(chain, "_redraw_coefficients", redraw)
+    monkeypatch.setattr(Simulation, "size", lambda self, parameters, tail: 4.0 if tail == 6.0 else 2.0)
+    monkeypatch.setattr(Simulation, "spread", lambda *_: Spread(3.0, 0.4))
+    found = chain.calibrate_parameters(phi, rows, labels, Spread(0.8, 0.1), np.ones(3), Settings(), rng)
+    means = [labels.coefficients, redrawn[0] / np.exp(taken)]
+    for (start, graded), B in zip(given, means, strict=True):
+        np.testing.assert_allclose(start.coefficients, B @ C)
+        np.testing.assert_array_equal(start.covariance, labels.covariance)
+        expected = chain._graded_rows(phi, phi @ phi.T, rows, labels._replace(coefficients=B), known)
+        np.testing.assert_allclose(graded.mean, expected.mean)
+    assert asked == [((1.5, 0.2), (0.75, 0.1), True)] * 2
+    np.testing.assert_array_equal(found.parameters.coefficients, redrawn[1])
+    assert found.spread == pytest.approx((0.8 * 1.5, 0.8 * 0.2))
+    assert (found.tail, found.withheld) == (7.0, 0.1)
 
 
 def test_coefficients_are_averaged_over_the_second_half_of_some_sweeps():
@@ -229,6 +273,25 @@ def test_parameters_are_means_over_the_sweeps_that_are_kept(monkeypatch):
     L = Threshold(0.3, at_least_one=False).apply(softmax(rng.normal(size=(n, 3)))).astype(float)
     rows, given, sweep = Rows(Threshold(0.3, at_least_one=False), L), [], Rows.sweep
 
+    spreads, scatters, scaled, ask, mode = [], [], [], Simulation.spread, logistic_normal.covariance_mode
+
+    def look_at_spread(self, *about):
+        spreads.append((said := ask(self, *about)).mean)
+        return said
+
+    def look_at_scatter(scatter, n, strength):
+        coefficients = drawn[-1]
+        residual = (rows.Z - rows.Z.mean(axis=0)) - coefficients.T @ phi
+        scatters.append((residual @ residual.T, scatter.copy()))
+        Sigma = mode(scatter, n, strength)
+        scaled.append(math.sqrt((coefficients[0] @ coefficients[0] + np.trace(Sigma)) / 3))
+        return Sigma
+
+    drawn, draw = [], logistic_normal.draw_coefficients
+    monkeypatch.setattr(Simulation, "spread", look_at_spread)
+    monkeypatch.setattr(logistic_normal, "covariance_mode", look_at_scatter)
+    monkeypatch.setattr(logistic_normal, "draw_coefficients", lambda *about: drawn.append(draw(*about)) or drawn[-1])
+
     def look(self, mean, precision, draws, **how):
         given.append((mean[:, 0].copy(), np.linalg.pinv(C @ precision @ C), how["reflect"]))
         sweep(self, mean, precision, draws, **how)
@@ -246,6 +309,18 @@ def test_parameters_are_means_over_the_sweeps_that_are_kept(monkeypatch):
     last = 21 * found.coefficients[0] - means.sum(axis=0)
     assert np.abs(last - means[-1]).max() < 0.5 * np.abs(means).max() + 0.2
     np.testing.assert_allclose(21 * found.covariance - covariances.sum(axis=0), covariances[-1], rtol=0.5, atol=0.05)
-    sizes = [math.sqrt((m @ m + np.trace(S)) / 3) for m, S in zip(means, covariances, strict=True)]
-    np.testing.assert_allclose(sizes[-1], spread.mean, rtol=1e-9)  # the shape is a draw, its size that of the labels
+    assert found.theta == pytest.approx(0.5)  # there are no features that could have a weight
+    # The shape is a draw, its size that of the labels: asked for at the start, after sweeps 0, 5, 10 and every 20th.
+    sizes = [math.sqrt((m @ m + np.trace(S)) / 3) for m, S, _ in given]
+    asked = [0] + [1] * 5 + [2] * 5 + [3] * 10 + [4] * 10
+    np.testing.assert_allclose(sizes, [spreads[k] for k in asked], rtol=1e-9)
+    assert len(spreads) == 5
+    assert spread.mean == spreads[-1]
+    # Sigma is that of scatter which follows the latest residuals with falling weights, in the scale of each sweep.
+    scatter = 0.0
+    for k, ((e, told), size) in enumerate(zip(scatters, sizes[1:], strict=False)):
+        weight = averaging_weight(k)
+        scatter = (1 - weight) * scatter + weight * e
+        np.testing.assert_allclose(told, scatter, rtol=1e-9, atol=1e-9)
+        scatter = scatter * (size / scaled[k]) ** 2
     assert [entry[2] for entry in given] == [k > 10 and (k - 10) % 2 == 1 for k in range(31)]

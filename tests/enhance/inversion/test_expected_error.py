@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import quad
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import entr, expit, ndtr, ndtri
 
 from contone import CumulativeMass, Inversion, TopK
 from contone.enhance.inversion import expected_error, simulate
 from contone.enhance.inversion.assessment import ErrorSample
 from contone.enhance.inversion.chain import Settings
-from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.logistic_normal import Flips, Parameters, Spread
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.exceptions import AnswerError
@@ -73,6 +73,8 @@ def test_one_label_leaves_no_error():
     parameters = method.fit_.parameters
     assert not parameters.coefficients.any()
     assert (parameters.covariance, parameters.theta) == ([[0.0]], 0.0)
+    fit = method.fit_
+    assert (fit.n_rows, fit.n_relaxed, fit.effective_sample_size, fit.split_r_hat) == (4, 0, 10.0, 1.0)
 
 
 def test_the_interval_has_the_error_of_the_mean_over_rows_and_models(fitted, monkeypatch):
@@ -170,6 +172,7 @@ def test_half_a_mark_is_the_information_of_a_probit():
     t = ndtri(0.5 / n)
     slope = (ndtr(t + step) - ndtr(t - step)) / (2 * step)
     assert simulate.rarest_share(n) == pytest.approx(slope**2 / (ndtr(t) * ndtr(-t)), rel=1e-4)
+    assert simulate.rarest_share(1) == pytest.approx(2 / math.pi)  # at one half
     assert 0 < simulate.rarest_share(100_000) < simulate.rarest_share(10) < simulate.rarest_share(1) <= 1
 
 
@@ -230,6 +233,24 @@ def test_the_error_under_a_model_is_an_integral(tail):
     assert found.shape == (1500,)
     assert (found >= 0).all()
     assert found.mean() == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("flips", [Flips(), Flips(0.2, 0.1)])
+def test_the_error_of_shares_of_votes_is_a_sum_over_the_votes(flips):
+    """Votes bind the labels of their row; those that may be wrong bind degrees only as likely as they are."""
+    made, sample = fit_of_two(0.3, 1.2, 1500)
+    fit = replace(made, settings=Settings(resolution=3, noise=flips))
+    found = expected_error._expected_kl(fit, fit.parameters, math.inf, sample, np.random.default_rng(0))
+    right, wrong = (1 - flips.missed) * (1 - flips.false), flips.missed * flips.false
+    x = np.linspace(-8, 8, 4001)
+    p = stats.norm(0.3, 1.2).pdf(x) * np.where(x > 0, right, wrong)
+    chance = stats.binom.pmf(np.arange(4)[:, None], 3, expit(x))
+    if not flips.any():
+        chance[:2] = 0.0  # the first label was chosen most often
+        chance /= chance.sum(axis=0)
+    share = np.arange(4) / 3
+    loss = entr(share) + entr(1 - share) + share * math.log(0.8) + (1 - share) * math.log(0.2)
+    assert found.mean() == pytest.approx(-loss @ chance @ p / p.sum(), rel=0.04)
 
 
 def test_models_are_those_of_the_posterior_and_the_prior(monkeypatch):

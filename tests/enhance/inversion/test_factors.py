@@ -28,6 +28,8 @@ def test_products_are_those_of_the_matrix(factors):
     np.testing.assert_allclose((factors * 4.0).dense(), 4.0 * centred, atol=1e-10)
     precision, inverse = factors.precision(), np.linalg.inv(whole)
     np.testing.assert_allclose(precision.dense(), inverse, atol=1e-10)
+    np.testing.assert_allclose(covariance.dense(precision), inverse, atol=1e-10)
+    assert covariance.dense(inverse) is inverse
     np.testing.assert_allclose(precision.diagonal(), np.diag(inverse), atol=1e-10)
     np.testing.assert_allclose(precision.along(), inverse.sum(axis=0), atol=1e-10)
     B = np.random.default_rng(1).normal(size=(3, Q)) @ logistic_normal.centring(Q)
@@ -72,6 +74,10 @@ def test_the_start_is_exact_where_labels_have_one_variance_of_their_own(factors)
     found = covariance.principal_factors(shared + 0.4 * np.eye(Q), K)
     np.testing.assert_allclose(found.loadings @ found.loadings.T, shared, atol=1e-10)
     np.testing.assert_allclose(found.own, 0.4, rtol=1e-9)
+    small = covariance.principal_factors(1e-8 * (shared + 0.4 * np.eye(Q)), K)  # in any unit
+    np.testing.assert_allclose(small.loadings, 1e-4 * found.loadings, atol=1e-12)
+    np.testing.assert_allclose(small.own, 0.4e-8, rtol=1e-6)
+    assert covariance.principal_factors(np.diag([0.0, 1.0, 2.0]), 1).own.min() > 0  # of a label that all rows share
     every = covariance.principal_factors(shared + 0.4 * np.eye(Q), Q)  # as many factors as labels leave nothing else
     np.testing.assert_allclose(every.own, covariance.LEAST_OWN * np.diag(shared + 0.4 * np.eye(Q)))
     fit = FactorFit(K)
@@ -95,6 +101,8 @@ def test_as_many_factors_as_labels_tell_apart_and_no_more_than_the_most(monkeypa
     groups = rng.random((30, 3000)) < 0.4
     given = np.vstack([groups.repeat(3, axis=0), np.zeros((5, 3000), bool), np.ones((5, 3000), bool)])
     assert choose_rank(given) == 30
+    pairs = np.repeat(np.arange(35), 2)[:, None] == np.arange(640)  # each in one row alone; the edge is 1.77
+    assert choose_rank(pairs) == 35
     monkeypatch.setattr(covariance, "MOST", 12)
     assert choose_rank(given) == 12
     q, n = 40, 400  # the edge (1 + root q / n)^2, which unrelated labels hardly pass
@@ -110,6 +118,10 @@ def test_factors_take_the_mean_variance_along_the_shift_along(factors):
     found = fit(factors.dense(), 0)
     whole = factors.dense() + np.trace(factors.dense()) / (Q * (Q - 1))
     np.testing.assert_allclose(np.diag(found.loadings @ found.loadings.T) + found.own, np.diag(whole), rtol=0.02)
+    C, A = np.eye(5) - 0.2, np.random.default_rng(0).normal(size=(5, 5))
+    few = FactorFit(1)(C @ (A @ A.T + np.eye(5)) @ C, 0)
+    expected = np.diag(C @ (A @ A.T + np.eye(5)) @ C) + np.trace(C @ (A @ A.T + np.eye(5)) @ C) / 20
+    np.testing.assert_allclose(np.square(few.loadings[:, 0]) + few.own, expected)
     assert (found.own >= covariance.LEAST_OWN * np.diag(whole) * (1 - 1e-12)).all()
     assert fit.last is found
 

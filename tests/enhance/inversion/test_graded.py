@@ -128,7 +128,7 @@ def test_shape_and_mean_move_as_far_as_the_rows_bear_out():
 
 def test_strengths_are_weighed_by_the_chance_of_the_rows(monkeypatch):
     """Which is the product of the chances of each row given those before it: t distributions."""
-    Y, reference, p = np.random.default_rng(2).normal(0.5, 1.2, size=(7, 3)), np.diag([1.0, 2.0, 0.5]), 3
+    Y, reference, p = np.random.default_rng(2).normal(0.5, 1.2, size=(7, 3)), np.diag([1.0, 2.0, 3.0]), 3
     shapes, means = (4.0, 9.0), (0.5, 6.0)
     monkeypatch.setattr(evidence, "ROWS_OF_SHAPE", shapes)
     monkeypatch.setattr(evidence, "ROWS_OF_MEAN", means)
@@ -184,7 +184,8 @@ def test_scales_of_labels_and_shape_stay_where_rows_do_not_deny_them_and_go_wher
         E = rng.multivariate_normal(np.zeros(4), scale[:, None] * np.eye(4) * scale, size=60)
         Y = (E - E.mean(axis=1, keepdims=True)) @ basis
         free = evidence._fit_scales(rows_of(Y, basis, covariance), math.inf, evidence.Spread(1.0, 0.3))
-        held, _ = evidence._hold_scales(free, None)
+        held, withheld = evidence._hold_scales(free, None)
+        assert withheld == 0.0  # nothing is held to what labels do not say
         moves = np.ptp(held), np.ptp(free.log_scales)
         assert moves[0] <= moves[1]
         np.testing.assert_allclose(np.diff(held) * moves[1], np.diff(free.log_scales) * moves[0], atol=1e-12)
@@ -229,10 +230,16 @@ def test_the_common_scale_stays_where_rows_do_not_deny_it_and_goes_where_they_do
         free = evidence._fit_scales(rows_of(factor * Y, basis, covariance), math.inf, said)
         held, withheld = evidence._hold_scales(free, said)
         moved = held.mean()
+        apart = evidence._hold_scales(free, None)[0]  # what labels are beside the common scale does not depend on it
+        np.testing.assert_allclose(held - held.mean(), apart - apart.mean(), atol=1e-12)
         assert moved == pytest.approx(0.0 if factor == 1.03 else math.log(factor), abs=2.5 * own)
         assert abs(moved) <= abs(free.log_scales.mean())
         assert moved + withheld == pytest.approx(free.log_scales.mean(), abs=1e-12)
         assert free.deviation >= 0.9 * own
+        larger = free._replace(log_scales=free.log_scales + 0.7)  # all in another unit
+        again, of_more = evidence._hold_scales(larger, evidence.Spread(math.exp(0.7), 0.3))
+        np.testing.assert_allclose(again, held + 0.7)
+        assert of_more == pytest.approx(withheld)
 
 
 @pytest.mark.usefixtures("few_simulated")
@@ -261,7 +268,9 @@ def test_the_labels_are_learnt_from_as_without_graded_rows(monkeypatch):
 
     monkeypatch.setattr(fit, "calibrate_parameters", spy)
     G, known = graded(D, 10)
-    Inversion(**SHORT).fit(X, L, degrees=G)
+    told = Inversion(**SHORT).fit(X, L, degrees=G)
+    assert (plain.fit_.n_graded, told.fit_.n_graded) == (0, 10)
+    assert (told.fit_.shape_shares < plain.fit_.shape_shares).all()  # graded rows tell of Sigma
     ((parameters, rows),) = seen
     np.testing.assert_array_equal(parameters.covariance, plain.covariance_)
     np.testing.assert_array_equal(parameters.coefficients, plain.coefficients_)
@@ -322,6 +331,20 @@ def test_scales_have_the_evidence_and_the_moments_of_an_integral(tail):
     assert found.deviation == pytest.approx(math.sqrt(covariance.mean()), rel=0.1)
 
 
+def test_scales_without_a_row_are_those_that_were_believed():
+    """log s ~ N(centre, common^2) and N(0, tau^2) for each label; s has the mean that was said, its median is less."""
+    q, said = 3, evidence.Spread(1.4, 0.5)
+    Y, basis, covariance = problem(m=5, q=q)
+    found = evidence._fit_scales(rows_of(Y[:0], basis, covariance, np.zeros((0, q))), math.inf, said)
+    relative = 0.5 / 1.4
+    common = math.hypot(relative, evidence.MODEL_DEVIATION)
+    expected = common**2 + np.mean(np.square(evidence.LABEL_SCALES)) * np.eye(q)
+    np.testing.assert_allclose(found.covariance, expected, rtol=1e-6)
+    mean = math.log(1.4) - 0.5 * math.log1p(relative**2) + 0.5 * expected.mean()
+    np.testing.assert_allclose(found.log_scales, mean, rtol=1e-6)
+    assert found.evidence == pytest.approx(math.log(len(evidence.LABEL_SCALES)))
+
+
 def test_tails_have_the_posterior_mean_of_one_over_nu_and_its_least_change():
     scales = np.zeros(3), np.eye(3)
     log_chance = {math.inf: -1.0, 12: 0.0, 6: -0.5, 3: 1.0}
@@ -377,6 +400,46 @@ def test_many_rows_move_the_model_to_where_they_are():
     assert of_t.tail == 3
     trace = np.trace(of_t.parameters.covariance)
     assert of_t.spread.mean == pytest.approx(math.sqrt(3 * trace / np.trace(labels)))  # the variance of t_3
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_common_scale_is_that_of_all_rows_and_the_rest_is_read_in_units_of_the_graded_ones(monkeypatch, told):
+    """Graded rows have tails, all rows have none: residuals at their own scales, brought to the common one."""
+    Y, basis, labels = problem(m=30)
+    rng = np.random.default_rng(0)
+    mean, B = rng.normal(size=(30, 4)), rng.normal(size=(2, 4))
+    graded, said, seen = rows_of(Y, basis, labels, mean), evidence.Spread(1.1, 0.3), []
+    scales = {5.0: np.array([0.5, 0.1, 0.3, -0.1]), math.inf: np.array([0.4, 0.6, 0.2, 0.8])}
+    shift, larger = np.array([0.2, -0.1, 0.3]), 1.2
+    monkeypatch.setattr(evidence, "_choose_tails", lambda _: (5.0, math.inf))
+    monkeypatch.setattr(evidence, "_hold_shape", lambda covariance, reference, worth: larger * reference)
+
+    def hold(found, spread):
+        seen.append(spread)
+        return scales[found.tail], 0.07
+
+    def fit_shape(residuals, weight, reference):
+        own, common = (scales[tail].mean() for tail in (5.0, math.inf))
+        held = scales[5.0] - own + common
+        np.testing.assert_allclose(residuals, graded.residuals(scales[5.0]) / math.exp(own - common))
+        np.testing.assert_allclose(reference, graded.scatter(held))
+        return evidence.Shape(reference, shift, 40.0)
+
+    monkeypatch.setattr(evidence, "_hold_scales", hold)
+    monkeypatch.setattr(evidence, "fit_shape", fit_shape)
+    given = Parameters(B, labels, 0.3)
+    found, held = evidence.calibrate(given, graded, lambda tail: said, labels_tell_scale=told)
+    assert seen == [said if told else None] * 2
+    unit = math.exp(0.2 - 0.5)
+    np.testing.assert_allclose(held, scales[5.0] + 0.3)
+    scaled = B * np.exp(held) @ (np.eye(4) - 0.25)
+    scaled[0] += unit * basis @ shift
+    np.testing.assert_allclose(found.parameters.coefficients, scaled)
+    np.testing.assert_allclose(found.parameters.covariance, larger * basis @ graded.scatter(held) @ basis.T)
+    factor = math.sqrt(np.trace(found.parameters.covariance) / np.trace(labels))
+    free = evidence._fit_scales(graded, math.inf, said)
+    assert found.spread == pytest.approx((factor, factor * math.hypot(free.deviation, 0.07)))
+    assert (found.tail, found.withheld) == (math.inf, 0.07)
 
 
 def test_degrees_have_logs_with_zeros_at_half_of_what_could_have_been_given():

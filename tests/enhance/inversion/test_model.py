@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy.special import logit
 
-from contone import CumulativeMass, Inversion, Threshold
+from contone import CumulativeMass, Inversion, Threshold, TopK
 from contone.enhance.inversion import blocks
+from contone.enhance.inversion import fit as fits
 from contone.enhance.inversion.assessment import (
     ErrorSample,
     RuleReport,
@@ -22,9 +23,12 @@ from contone.enhance.inversion.assessment import (
     warn_of_denied_labels,
 )
 from contone.enhance.inversion.chain import Settings
+from contone.enhance.inversion.covariance import FactorCovariance
+from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.fit import fit
 from contone.enhance.inversion.logistic_normal import Flips, Parameters, Spread
 from contone.enhance.inversion.model import Fit
+from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelWarning
 from contone.measurements import Order
 from contone.numerics.scaling import PrincipalMap, Scaling
@@ -51,6 +55,41 @@ def test_the_estimator_is_the_function(data):
     np.testing.assert_allclose(found.prior_mean(X), method.predict(X), rtol=1e-12)
     again = found.posterior(X, L, np.random.default_rng(0))
     np.testing.assert_allclose(again.mean, method.enhance(X, L), rtol=1e-12)
+    assert (found.n_rows, found.n_relaxed, found.n_graded, found.withheld) == (200, 0, 0, 0.0)
+    assert found.settings == Settings(**SHORT)
+    part, _ = fit(X[:9], L[:9], CumulativeMass(), Settings(n_sweeps=4, n_burn=2, max_rows=6), np.random.default_rng(0))
+    assert part.n_rows == 6
+
+
+@pytest.mark.usefixtures("few_simulated")
+def test_as_many_rows_as_may_be_are_all_rows():
+    """And so their samples are kept; with one row more the others follow, and there are none."""
+    rng = np.random.default_rng(0)
+    X, D = rng.normal(size=(20, 2)), rng.dirichlet(np.ones(3), 20)
+    L, short = CumulativeMass().apply(D).astype(float), {"n_sweeps": 8, "n_burn": 4, "n_samples": 2}
+    for grades in (None, place_grades(np.array([3, 4]), D[3:5], L)):
+        answers = [fit(X, L, CumulativeMass(), Settings(**short, max_rows=most), np.random.default_rng(0), grades)[1]
+                   for most in (19, 20, 21)]  # fmt: skip
+        np.testing.assert_array_equal(answers[1].mean, answers[2].mean)
+        assert [answer.samples is not None for answer in answers] == [False, True, True]
+
+
+@pytest.mark.usefixtures("few_simulated")
+def test_the_shape_is_looked_at_where_there_is_one_and_the_spread_under_a_bar(monkeypatch):
+    rng, seen = np.random.default_rng(0), []
+    X, D, short = rng.normal(size=(25, 1)), rng.dirichlet(np.ones(3), 25), Settings(n_sweeps=6, n_burn=3)
+    monkeypatch.setattr(fits, "free_spread", lambda model, X, L: seen.append((X, L)) or Spread(0.5, 0.4))
+    for q, has_shape in ((2, False), (3, True)):
+        L = TopK(1).apply(D[:, :q] / D[:, :q].sum(axis=1, keepdims=True)).astype(float)
+        assert (fit(X, L, TopK(1), short, rng)[0].shape_shares is not None) == has_shape
+    assert not seen
+    L = Threshold(0.3, at_least_one=False).apply(D).astype(float)
+    model, _ = fit(X, L, Threshold(0.3, at_least_one=False), short, rng)
+    assert model.spread == Spread(0.5, 0.4)
+    np.testing.assert_array_equal(seen[0][0], X)
+    np.testing.assert_array_equal(seen[0][1], L)
+    fit(X, L, Threshold(0.3, at_least_one=False), short, rng, place_grades(np.arange(6), D[:6], L))
+    assert len(seen) == 1  # graded rows tell it
 
 
 def test_a_fit_travels_and_says_the_same(data):
@@ -114,9 +153,11 @@ def test_intervals_stay_within_what_the_rule_says(rule):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         method = Inversion(degradation=rule, n_sweeps=40, n_burn=20, max_rows=100).fit(X, L)
-        found = method.intervals(), method.intervals(X, L), method.intervals(da.from_array(X), da.from_array(L))
-    for lower, upper in found:
-        lower, upper, D = np.asarray(lower)[3:], np.asarray(upper)[3:], method.label_distributions_[3:]
+        found = [(*method.intervals(), method.label_distributions_)]
+        for data in (X, L), (da.from_array(X), da.from_array(L)):
+            found.append((*method.intervals(*data), method.enhance(*data)))
+    for ends_and_answer in found:
+        lower, upper, D = (np.asarray(part)[3:] for part in ends_and_answer)
         assert (lower <= upper).all()
         for end in (lower, upper):
             np.testing.assert_array_equal(method.degradation_.confine(end, L[3:]), end)
@@ -203,8 +244,12 @@ def test_rows_without_labels_get_the_prior_and_others_a_posterior_between():
     ("q", "n_sweeps", "expected"), [(3, 10, (20, 5)), (3, 100, (47, 9)), (3, 400, (159, 9)), (70, 100, (50, 12))]
 )
 def test_a_chain_at_known_parameters_keeps_three_quarters_of_half_the_sweeps(q, n_sweeps, expected):
-    """And of few labels leaves out no more than what it needs to forget its start."""
-    assert by_hand(q=q, settings=Settings(n_sweeps=n_sweeps))._chain_length() == expected
+    """And of few labels leaves out no more than what it needs to forget its start; twice as many beside graded rows."""
+    model = by_hand(q=q, settings=Settings(n_sweeps=n_sweeps))
+    assert model._chain_length() == expected
+    twice = by_hand(q=q, settings=Settings(n_sweeps=2 * n_sweeps))
+    assert replace(model, n_graded=5)._chain_length() == twice._chain_length()
+    assert replace(model, n_graded=5, settings=Settings(n_sweeps=n_sweeps, max_rows=50))._chain_length() == expected
 
 
 def test_what_a_model_says_of_itself():
@@ -221,7 +266,42 @@ def test_what_a_model_says_of_itself():
     assert told.items() <= found.info.items()
     assert not replace(model, effective_sample_size=9.0).solution(model.prior(X_FEW), 0, 0).converged
     alone = by_hand(q=1, effective_sample_size=0.0)
-    assert alone.solution(alone.prior(X_FEW), 0, 0).converged  # nothing is open
+    said = alone.solution(alone.prior(X_FEW), 0, 0)
+    assert said.converged  # nothing is open
+    assert said.residual == pytest.approx(1e6)  # a number where no draw counts
+    few = [replace(model, effective_sample_size=size).solution(model.prior(X_FEW), 0, 0) for size in (10.0, 0.25)]
+    assert [s.converged for s in few] == [True, False]
+    assert few[1].residual == pytest.approx(2.0)
+    assert by_hand(withheld=-0.3).believed_spread.deviation == 0.0  # all that was not known was withheld
+
+
+def test_sigma_is_taken_by_its_factors_as_long_as_they_make_it():
+    factors = FactorCovariance(np.random.default_rng(0).normal(size=(3, 2)), np.full(3, 0.5))
+    model = by_hand(factors=factors)
+    assert model._covariance() is model.parameters.covariance
+    made = replace(model, parameters=model.parameters._replace(covariance=factors.dense()))
+    assert made._covariance() is factors
+    for Sigma in (1.001 * factors.dense(), factors.dense() + 1e-6):  # in proportion, and entry by entry
+        other = replace(model, parameters=model.parameters._replace(covariance=Sigma))
+        assert other._covariance() is Sigma
+    assert replace(made, factors=None)._covariance() is made.parameters.covariance
+
+
+def test_a_chain_at_known_parameters_averages_what_it_keeps_and_mirrors_every_other_sweep(monkeypatch):
+    model, sweep, seen = by_hand(Threshold(0.3, at_least_one=False)), Rows.sweep, []
+
+    def look(rows, *given, **how):
+        sweep(rows, *given, **how)
+        seen.append((how["reflect"], softmax(rows.Z.T)))
+
+    monkeypatch.setattr(Rows, "sweep", look)
+    L = np.array([[1, 0, 0.0], [1, 1, 0], [0, 0, 1]])
+    found = model.posterior(X_FEW, L, np.random.default_rng(0), n_samples=2)
+    n_sweeps, n_burn = model._chain_length()
+    assert [mirrored for mirrored, _ in seen] == [k % 2 == 1 for k in range(n_sweeps)]
+    kept = np.array([D for _, D in seen[n_burn:]])
+    np.testing.assert_allclose(found.mean, kept.mean(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(found.samples, kept[[len(kept) // 2 - 1, -1]], rtol=1e-9)
 
 
 def test_means_beyond_all_numbers_are_shortened_in_their_direction():
@@ -279,7 +359,15 @@ def test_unasked_labels_are_hidden_in_what_is_simulated_and_have_no_weight():
     told = (L > 0).any(axis=1)
     weight = np.where(L > 0, D, 0.0)[told].sum() / np.where(np.isnan(L), 0.0, D)[told].sum()
     assert found.yes_weight == pytest.approx(weight)
-    assert found.explained > 0.85
+    made = (simulate_labels(model, X, np.random.default_rng(0)) & ~np.isnan(L)).sum(axis=1)
+    sizes = (L > 0).sum(axis=1)[~((L == 0).all(axis=1) | np.isnan(L).all(axis=1))]
+    given, expected = np.bincount(sizes, minlength=4) / len(sizes), np.bincount(made, minlength=4) / 200
+    assert found.explained == pytest.approx(np.minimum(given, expected).sum())
+    assert 0.85 < found.explained < 1
+    certain = report_rule(by_hand(q=1), X, np.ones((200, 1)), np.ones((200, 1)))
+    assert (certain.explained, certain.yes_weight, certain.scale_from) == (None, 1.0, "labels")
+    one = report_rule(model, X[:1], np.array([[1.0, np.nan, 0.0]]), np.array([[0.2, 0.7, 0.1]]))
+    assert one.yes_weight == pytest.approx(2 / 3)
 
 
 def test_errors_are_estimated_on_some_rows_in_their_order():

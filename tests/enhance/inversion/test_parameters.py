@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
-from scipy.stats import binom, lognorm
+from scipy.stats import binom, lognorm, norm
 from told import Told
 
 from contone import CumulativeMass, Threshold
@@ -26,24 +26,26 @@ def centred_covariance(seed=0, q=Q):
     return C @ (A @ A.T + 0.2 * np.eye(q)) @ C
 
 
-def test_precision_is_the_pseudo_inverse_and_the_mean_variance_along_the_shift():
-    Sigma, C = centred_covariance(), model.centring(Q)
+@pytest.mark.parametrize("q", [2, Q])
+def test_precision_is_the_pseudo_inverse_and_the_mean_variance_along_the_shift(q):
+    Sigma, C = centred_covariance(q=q), model.centring(q)
     found = model.precision(Sigma)
     np.testing.assert_allclose(C @ found @ C, np.linalg.pinv(Sigma, rcond=1e-10), atol=1e-9)
     assert 1 / found.sum() == pytest.approx(
-        np.trace(Sigma) / (Q - 1) / Q
+        np.trace(Sigma) / (q - 1) / q
     )  # 1' P 1 = q over the variance of 1' z / q^.5
-    assert np.isfinite(model.precision(np.zeros((1, 1)))).all()
+    assert 0 < model.precision(np.zeros((1, 1)))[0, 0] < math.inf
     np.testing.assert_allclose(model.square_root(Sigma) @ model.square_root(Sigma).T, Sigma, atol=1e-12)
-    np.testing.assert_allclose(model.colour(Sigma, np.eye(Q)).T @ model.colour(Sigma, np.eye(Q)), Sigma, atol=1e-12)
+    np.testing.assert_allclose(model.colour(Sigma, np.eye(q)).T @ model.colour(Sigma, np.eye(q)), Sigma, atol=1e-12)
     assert model.total_variance(Sigma) == pytest.approx(np.trace(Sigma))
 
 
-def test_a_prior_of_sigma_is_worth_so_many_rows_that_are_equal_and_unrelated():
+@pytest.mark.parametrize("q", [2, Q])
+def test_a_prior_of_sigma_is_worth_so_many_rows_that_are_equal_and_unrelated(q):
     """As if that many rows with the mean square of all, spread evenly, stood beside those that are there."""
-    E = np.random.default_rng(0).normal(size=(20, Q))
+    E = np.random.default_rng(0).normal(size=(20, q))
     E -= E.mean(axis=1, keepdims=True)
-    more = math.sqrt(np.mean(E**2) * Q / (Q - 1)) * model.centring(Q)  # q rows with unit directions each
+    more = math.sqrt(np.mean(E**2) * q / (q - 1)) * model.centring(q)  # q rows with unit directions each
     weighed = np.vstack([E, math.sqrt(5.0) * more])
     np.testing.assert_allclose(model.covariance_mode(E.T @ E, 20, 5.0), weighed.T @ weighed / 25.0)
     singular = model.covariance_mode(E[:1].T @ E[:1], 1, 0.0)
@@ -101,13 +103,14 @@ def test_a_shape_at_another_scale():
 
 def test_scores_of_a_row_are_those_of_its_mid_ranks():
     """A tie stands in the middle of its places, a label without a level in the middle of all; ends are finite."""
-    levels = np.array([[3.0, np.nan, 0.0, 1.0], [1.0, 1.0, 5.0, 1.0]]).T  # (q, n): 4 labels of 2 rows
-    places = np.array([[2.5 / 3, 0.5, 0.5 / 3, 1.5 / 3], [1.5 / 4, 1.5 / 4, 3.5 / 4, 1.5 / 4]])
+    alone = [np.nan, 2.0, np.nan, np.nan]  # in the middle as well
+    levels = np.array([[3.0, np.nan, 0.0, 1.0], [1.0, 1.0, 5.0, 1.0], alone]).T  # (q, n): 4 labels of 3 rows
+    places = np.array([[2.5 / 3, 0.5, 0.5 / 3, 1.5 / 3], [1.5 / 4, 1.5 / 4, 3.5 / 4, 1.5 / 4], [0.5] * 4])
     scores = model.ndtri(places) @ model.centring(4)
     mean, covariance = model.level_moments(levels)
     np.testing.assert_allclose(mean, scores.mean(axis=0))
     E = scores - scores.mean(axis=0)
-    np.testing.assert_allclose(covariance, model.covariance_mode(E.T @ E, 2, 4.0))
+    np.testing.assert_allclose(covariance, model.covariance_mode(E.T @ E, 3, 4.0))
     assert np.isfinite(model.level_moments(np.full((2, 3), np.nan))[0]).all()
 
 
@@ -211,6 +214,22 @@ def test_posterior_and_evidence_of_the_spread_are_integrals():
     evidence = math.log(joint.sum() / np.exp(prior).sum()) + (prior + likelihood).max()
     assert model.spread_evidence(rule, Z, counts) == pytest.approx(evidence, abs=0.02)
     assert model.spread_posterior(Order(), Z, counts) == model.spread_prior(Order())
+
+
+def test_the_start_has_the_tetrachoric_correlations_of_bonett_and_price():
+    """Pair by pair: cos(pi / (1 + w^c)), w the odds ratio with half a count in each cell, c by the margins."""
+    L = (np.random.default_rng(0).random((25, 3)) < [0.9, 0.4, 0.15]).astype(float)
+    R, n = np.eye(3), 25
+    for j, k in ((0, 1), (0, 2), (1, 2)):
+        a, b = L[:, j] > 0, L[:, k] > 0
+        odds = ((a & b).sum() + 0.5) * ((~a & ~b).sum() + 0.5) / (((a & ~b).sum() + 0.5) * ((~a & b).sum() + 0.5))
+        p, q = (a.sum() + 0.5) / (n + 1), (b.sum() + 0.5) / (n + 1)
+        c = (1 - abs(p - q) / 5 - (0.5 - min(p, q, 1 - p, 1 - q)) ** 2) / 2
+        R[j, k] = R[k, j] = math.cos(math.pi / (1 + odds**c))
+    assert np.linalg.eigvalsh(R)[0] > 0.02
+    mean, covariance = model.moments(L.T @ L, n)
+    np.testing.assert_allclose(covariance, model.centring(3) @ R @ model.centring(3), atol=1e-12)
+    np.testing.assert_allclose(mean, model.centring(3) @ norm.ppf((L.sum(axis=0) + 0.5) / (n + 1)))
 
 
 def test_labels_that_contradict_each_other_start_from_correlations_all_the_same():

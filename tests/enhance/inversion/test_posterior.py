@@ -171,6 +171,19 @@ def test_averages_are_moments_of_degrees_and_logits_and_samples_end_with_the_las
     assert set(labels) == {0, 1, 2}
 
 
+@pytest.mark.parametrize("m", [20, 21])
+def test_effective_sizes_are_those_of_autocorrelations_that_are_summed_one_by_one(m):
+    """In pairs up to the first that is negative (Geyer 1992); a last one without a partner has no part."""
+    paths = np.random.default_rng(m).standard_normal((m, 6)).cumsum(axis=0) + 50.0
+    expected = []
+    for x in (paths - paths.mean(axis=0)).T:
+        rho = [x[: m - k] @ x[k:] / (x @ x) for k in range(m)]
+        pairs = [rho[k] + rho[k + 1] for k in range(0, m - 1, 2)]
+        first = next((k for k, pair in enumerate(pairs) if pair <= 0), len(pairs))
+        expected.append(m / max(2 * sum(pairs[:first]) - 1, 1.0))
+    np.testing.assert_allclose(effective_size(paths), expected)
+
+
 @pytest.mark.parametrize("correlation", [-0.5, 0.0, 0.8])
 def test_the_effective_size_of_an_autoregression(correlation):
     """m (1 - rho) / (1 + rho); never more than m."""
@@ -194,6 +207,10 @@ def test_a_split_chain_is_compared_half_by_half():
     size, r_hat = averages.diagnostics()
     assert r_hat == pytest.approx(np.quantile(np.sqrt((0.9 * within + between / 10) / within), 0.95))
     assert size == pytest.approx(np.median(effective_size(paths)))
+    averages.paths = [1e-6 * path for path in averages.paths]  # in any unit
+    assert averages.diagnostics() == pytest.approx((size, r_hat))
+    averages.paths = averages.paths[:8]
+    assert averages.diagnostics()[1] > 1.0
     averages.paths = averages.paths[:7]  # too few to compare
     assert averages.diagnostics() == (20.0, 1.0)
     averages.paths = [np.ones(3)] * 20
@@ -208,7 +225,7 @@ def test_rows_are_taken_evenly_with_both_ends():
 # ------------------------------------------------------------------------------------- what is not known of Sigma
 
 
-def draws_of(q, n=40, n_sweeps=60, seed=0):
+def draws_of(q, n=40, n_sweeps=60, seed=0, scale=1.0):
     """Draws as of a chain: rows of their own means with common noise, truncated so that scores have a mean."""
     rng = np.random.default_rng(seed)
     C = np.eye(q) - 1 / q
@@ -220,7 +237,7 @@ def draws_of(q, n=40, n_sweeps=60, seed=0):
     for _ in range(n_sweeps):
         e = np.abs(rng.standard_normal((q, n))) * side * 0.7 + 0.3 * rng.standard_normal((q, n))
         residual = C @ H @ e
-        yield mean + residual, residual, Sigma
+        yield scale * (mean + residual), scale * residual, scale**2 * Sigma
 
 
 def shares_of(draws, order=slice(None), weights=(0.5, 0.3), n_graded=0, n=40, q=4, strength=3.0):
@@ -241,12 +258,13 @@ def test_another_order_of_the_labels_gives_their_shares_in_that_order():
     assert (shares_of(draws_of(4), n_graded=500) < expected).all()
 
 
-def test_shares_are_what_the_formulas_say_row_by_row():
+@pytest.mark.parametrize(("scale", "strength"), [(1.0, 3.0), (0.01, 60.0)])
+def test_shares_are_what_the_formulas_say_row_by_row(scale, strength):
     """I, J, V and the noise of the chain at the top of the file, with A in full and sums over single rows."""
-    q, r, n, weights, strength, graded = 4, 3, 40, (0.5, 0.3), 3.0, 2
+    q, r, n, weights, graded = 4, 3, 40, (0.5, 0.3), 2
     basis, pairs = helmert(q), list(zip(*np.triu_indices(3), strict=True))
     scores, logits, metric, means = [], [], 0.0, 0.0
-    for Z, residual, Sigma in draws_of(q, n):
+    for Z, residual, Sigma in draws_of(q, n, scale=scale):
         L = np.linalg.cholesky(basis @ Sigma @ basis.T)
         e = np.linalg.solve(L, basis @ residual)
         of_A = [(e[j] * e[k] - (j == k)) / (math.sqrt(2) if j == k else 1.0) for j, k in pairs]
@@ -274,7 +292,19 @@ def test_shares_are_what_the_formulas_say_row_by_row():
         added += np.diag(J @ follow @ V @ follow.T @ J.T)
         variance += logits[:, :, i].var(axis=0)
     expected = np.minimum(added / variance, module.LARGEST)
-    np.testing.assert_allclose(shares_of(draws_of(q, n), weights=weights, n_graded=graded), expected, rtol=1e-6)
+    found = shares_of(draws_of(q, n, scale=scale), weights=weights, n_graded=graded, strength=strength)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_some_of_rows_that_are_all_alike_tell_what_all_of_them_do(monkeypatch):
+    """Of 40 the information is taken from 8, times 5, and slopes from 3."""
+    alike = [(np.tile(Z[:, :1], 40), np.tile(E[:, :1], 40), Sigma) for Z, E, Sigma in draws_of(4)]
+    expected = shares_of(alike)
+    monkeypatch.setattr(module, "MOST_ROWS", 8)
+    monkeypatch.setattr(module, "FEW_ROWS", 3)
+    np.testing.assert_allclose(shares_of(alike), expected, rtol=1e-9)
+    assert (expected > 1e-4).all()
+    assert (expected < 1).all()
 
 
 def _floored(matrix):

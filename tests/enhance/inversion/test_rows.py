@@ -9,7 +9,9 @@ from scipy import stats
 from contone import CumulativeMass, Threshold, TopK
 from contone.enhance.inversion import chain, logistic_normal, sampler, unasked
 from contone.enhance.inversion.chain import count_labels
+from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.logistic_normal import Flips, level_moments, moments
+from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows, draw_weights
 from contone.measurements import Order
 from contone.numerics.simplex import softmax
@@ -99,6 +101,60 @@ def test_levels_start_from_their_scores_and_what_a_rule_cannot_make_from_its_ord
     assert noisy.n_relaxed == 0  # other labels may have been near
 
 
+@pytest.mark.parametrize("way", ["label by label", "all at once"])
+def test_what_nothing_binds_is_proposed_from_its_normal_distribution_with_the_weights_of_rows(way, monkeypatch):
+    """N(m, Sigma / w) up to a common shift, whatever the rows start from."""
+    n, q, m = 10_000, 3, np.array([0.5, -0.2, -0.3])
+    L = np.full((n, q), NAN)
+    rows, rng = Rows(Threshold(0.3, at_least_one=False), L), np.random.default_rng(0)
+    A, C = np.array([[1.0, 0, 0], [0.6, 0.7, 0], [-0.3, 0.2, 0.5]]), np.eye(q) - 1 / q
+    root = np.where(np.arange(n) % 2, 0.5, 2.0)
+    if way == "all at once":
+        rows.proposed = []
+    else:
+        monkeypatch.setattr(Rows, "_leap", lambda *_: None)
+    for _ in range(8):
+        rows._propose(np.tile(m[:, None], n), np.linalg.inv(A @ A.T), rng, root)
+    np.testing.assert_array_equal(rows.positive, rows._labels(rows.Z))
+    Z = rows.Z - rows.Z.mean(axis=0)
+    np.testing.assert_allclose(Z.mean(axis=1), m, atol=0.05)
+    for some, w in ((root == 0.5, 0.25), (root == 2.0, 4.0)):
+        np.testing.assert_allclose(w * np.cov(Z[:, some]), C @ A @ A.T @ C, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("n", "q", "single", "dtype"), [(5, 3, True, "f4"), (4, 3, True, "f8"), (5, 3, False, "f8"), (5, 64, False, "f8"),
+                                    (5, 65, False, "f4"), (4, 65, False, "f8")])  # fmt: skip
+def test_many_rows_are_kept_in_single_precision_where_that_is_wanted_or_labels_are_many(
+    n, q, single, dtype, monkeypatch
+):
+    monkeypatch.setattr(sampler, "MANY_ROWS", 5)
+    L = np.eye(q)[:n] if q >= n else np.eye(q)[np.arange(n) % q]
+    assert Rows(CumulativeMass(), L, single=single).Z.dtype == dtype
+    L[0, 1] = NAN  # what is redrawn beside the sweep is in double precision
+    assert Rows(CumulativeMass(), L, single=single).Z.dtype == "f8"
+
+
+def test_a_chain_is_one_operation_where_log_weights_are_all_that_moves():
+    class Whole:
+        takes_factors = False
+
+        def run_chain(self, Z, bound, mean, precision, draws, length, sums):
+            return None if draws is None else Z + 1.0
+
+    D = softmax(np.random.default_rng(0).normal(size=(6, 3)))
+    L = CumulativeMass().apply(D).astype(float)
+    plain, heavy, graded, noisy = (Rows(CumulativeMass(), L, **how) for how in (
+        {}, {"tail": 5.0}, {}, {"noise": Flips(0.1, 0.1)}))  # fmt: skip
+    graded.hold(place_grades(np.array([0]), D[:1], L))
+    for rows, possible in ((plain, True), (heavy, False), (graded, False), (noisy, False)):
+        rows.sweeps, before, averages = Whole(), rows.Z.copy(), Averages(rows.Z, 0, 0)
+        assert not rows.run(rows.Z, np.eye(3), None, 9, 2, averages)
+        assert rows.run(rows.Z, np.eye(3), "draws", 9, 2, averages) == possible
+        np.testing.assert_array_equal(rows.Z, before + possible)
+        assert averages.n == (7 if possible else 0)
+
+
 # ------------------------------------------------------------------------------------------------ asked in part
 
 
@@ -121,6 +177,9 @@ def test_labels_meet_as_often_as_where_both_were_asked():
     few = np.array([[1, 1], [1, NAN], [1, NAN], [NAN, 0.0]])  # a rate of one, where frequencies allow one half
     found = unasked.meetings(few)
     assert found[0, 1] <= found.diagonal().min() + 1e-12
+    often = np.array([[1, 0]] + [[1, NAN], [NAN, 1]] * 6)  # asked together once, and not both
+    # a rate of nothing, where frequencies of 7.5 and 6.5 in 8 do not allow less than 6 in 8
+    assert unasked.meetings(np.array(often))[0, 1] == pytest.approx(13 * 6 / 8)
     once = np.array([[1, 1], [1, NAN], [NAN, 1], [1, NAN], [NAN, 1.0]])  # together each time: a single one
     np.testing.assert_allclose(unasked.meetings(once), 5 * 3.5 / 4)
 
@@ -138,8 +197,14 @@ def test_rows_start_with_as_many_labels_among_unasked_ones_as_the_asked_ones_sug
         _, missing, labels = unasked.start_rows(TopK(number), L)
         assert missing.tolist() == [number < 2, False, number > 2, False]
         assert set(labels.sum(axis=1)[~missing]) == {number}
+    _, missing, labels = unasked.start_rows(TopK(1), np.array([[0.0, NAN]]))
+    assert (missing.tolist(), labels.tolist()) == ([False], [[False, True]])
     exact = np.array([[1.0, 0, 0]])
-    assert not unasked.start_rows(TopK(1), exact)[1].any()
+    Z, missing, labels = unasked.start_rows(TopK(1), exact)
+    assert (missing.tolist(), labels.tolist()) == ([False], [[True, False, False]])
+    np.testing.assert_array_equal(Z, TopK(1).start(exact)[0])
+    of_order = unasked.start_rows(Order(), np.array([[1.0, NAN, 0]]))[2]
+    assert of_order.tolist() == [[True, False, False]]  # an order needs no number of labels
 
 
 @pytest.mark.parametrize("at_least_one", [True, False])
@@ -183,6 +248,26 @@ def test_numbers_among_asked_labels_have_the_likelihood_of_simulated_ones(flips)
         expected += counts[a, : a + 1][seen] @ np.log(made[seen] / made.sum())
     found = partial.likelihood(Z, rule.cardinality, flips)(np.array([0.8]))
     assert found[0] == pytest.approx(expected, abs=0.25)
+
+
+@pytest.mark.parametrize("flips", [Flips(), Flips(0.2, 0.1)])
+@pytest.mark.parametrize("at_least_one", [True, False])
+def test_half_a_count_stands_beside_each_number_that_may_occur_among_asked_labels(flips, at_least_one):
+    """Where all rows were asked the same: by counting the labels of single draws."""
+    Z, mask = np.random.default_rng(0).normal(size=(30, 4)), np.array([1, 0, 1, 1]) > 0
+    rule = Threshold(0.3, at_least_one)
+    for asked in (mask, np.ones(4, bool)):
+        a = asked.sum()
+        counts = np.zeros((5, 5))
+        counts[a, 1 : a + 1] = [3, 0, 1, 5][:a]
+        made = np.bincount((rule._apply(softmax(1.3 * Z)) & asked).sum(axis=1), minlength=5)[: a + 1]
+        made = made @ flips.numbers(int(a)) + 0.5
+        if a == 4 and at_least_one:
+            made[0] = 0.0  # rows without a label would have been left out
+        share = made / made.sum()
+        partial = unasked.PartialCounts(counts, asked[None], at_least_one)
+        found = partial.likelihood(Z + 800.0, rule.cardinality, flips)(np.array([1.3]))  # a common shift says nothing
+        assert found[0] == pytest.approx(counts[a, 1 : a + 1] @ np.log(share[1:]))
 
 
 def test_rows_with_a_missed_mark_may_have_none():

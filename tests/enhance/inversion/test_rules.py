@@ -13,6 +13,7 @@ from contone import CumulativeMass, Inversion, Threshold, TopK
 from contone.base import InvalidParameterError
 from contone.enhance.inversion import logistic_normal, rules
 from contone.enhance.inversion.assessment import describe_rule
+from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips
 from contone.exceptions import InputError, LabelWarning
 from contone.measurements import Order, parse_rule
 from contone.measurements.names import SPOKEN
@@ -94,6 +95,8 @@ def test_one_line_says_rule_fit_and_weight():
     assert method.rule_report_.yes_weight == pytest.approx(weight)
     assert describe_rule(method).startswith("rule: main labels, more than half of the weight (CumulativeMass(t=0.5));")
     assert f"{weight:.0%} of the weight" in describe_rule(method)
+    assert method.annotator_deviation_ == 0.0
+    assert "annotator" not in method.summary()
     with pytest.warns(LabelWarning, match="labels that are not marked"):
         order = Inversion(degradation="order", features=False, **SHORT).fit(X, L)
     assert order.n_relaxed_ == 0
@@ -150,6 +153,13 @@ def test_equal_evidence_leaves_the_prior_and_other_evidence_is_bayes_rule(monkey
     assert [rule for rule in ranked if isinstance(rule, TopK)] == [
         TopK(int(np.bincount(L.sum(axis=1).astype(int)).argmax()))
     ]
+    pair = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    for noise, one in ((Flips(), True), (Flips(0.1, 0.0), False)):  # where marks may be missed, a row may have none
+        bars = [rule for rule, _ in rules.rank_rules(pair, noise=noise) if isinstance(rule, Threshold)]
+        assert {bar.tau for bar in bars} == {r / 2 for r in rules.THRESHOLDS if r < 2}
+        assert {bar.at_least_one for bar in bars} == {one}
+        marked = [rule for rule, _ in rules.rank_rules(pair[:2], noise=noise) if isinstance(rule, Threshold)]
+        assert all(bar.at_least_one for bar in marked)
     favoured = Threshold(1.5 / 6)
     monkeypatch.setattr(rules, "_evidence", lambda rule, *_: 4.0 * (rule == favoured) - 1e5)
     (best, probability), (second, _) = rules.rank_rules(L)[:2]
@@ -181,12 +191,24 @@ def test_patterns_that_a_rule_cannot_make_are_counted_against_it(monkeypatch):
     assert rules._evidence(CumulativeMass(), L, known) == pytest.approx(-3.0 + 3 * np.log(1 / 1000))
 
 
+def test_a_number_of_labels_that_most_rows_do_not_have_is_not_tried(monkeypatch):
+    monkeypatch.setattr(rules, "_draw_under", lambda *_: np.zeros((5, 3)))
+    monkeypatch.setattr(logistic_normal, "spread_evidence", lambda *_: -3.0)
+    L = np.array([[1.0, 0, 0], [1, 1, 0], [0, 1, 0], [0, 1, 1]])
+    assert np.isfinite([rules._evidence(TopK(k), L, NOTHING_KNOWN) for k in (1, 2)]).all()
+    assert rules._evidence(TopK(1), L[1:], NOTHING_KNOWN) == -np.inf
+    assert rules._evidence(TopK(2), L[:3], NOTHING_KNOWN) == -np.inf
+    assert np.isfinite(rules._evidence(TopK(1), L[1:], NOTHING_KNOWN, Flips(0.1, 0.1)))  # others may have been missed
+    assert np.isfinite(rules._evidence(CumulativeMass(), L, NOTHING_KNOWN))
+
+
 def test_names_stand_for_rules_of_these_labels():
     L = np.array([[1.0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]])
     assert rules.choose_rule("best", L) == TopK(2)
     assert rules.choose_rule("threshold", L[:3]) == Threshold(0.25)
     assert rules.choose_rule("threshold", L) == Threshold(0.25, at_least_one=False)
     assert rules.choose_rule("threshold", np.ones((3, 1))) == Threshold(0.5)
+    assert rules.choose_rule("threshold", np.eye(2)) == Threshold(0.5)
     assert rules.choose_rule("auto", np.ones((3, 1))) == CumulativeMass()
     assert rules.choose_rule("auto", np.full((3, 2), np.nan)) == CumulativeMass()
     known = KnownDegrees(np.array([0, 3, 4]), np.full((3, 2), 0.5))
@@ -195,12 +217,28 @@ def test_names_stand_for_rules_of_these_labels():
     assert kept.rows.tolist() == [0, 2]
 
 
+def test_the_usual_number_of_labels_is_that_before_marks_were_missed_and_added():
+    """(share of marks - false) / (1 - missed - false) of q, between one and all but one; NaN counts nowhere."""
+    L = np.array([[1.0, 1, 0, 0, np.nan], [0, 1, 0, 0, np.nan]])  # 3 of 8
+    assert rules._usual_number(L, Flips(0.4, 0.0)) == TopK(round(5 * 0.375 / 0.6))
+    assert rules._usual_number(L, Flips(0.0, 0.3)) == TopK(round(5 * 0.075 / 0.7))
+    assert rules._usual_number(0 * L[:, :4], Flips(0.4, 0.0)) == TopK(1)
+    assert rules._usual_number(0 * L[:, :4] + 1, Flips(0.4, 0.0)) == TopK(3)
+    assert rules._usual_number(np.ones((2, 1)), Flips(0.4, 0.0)) == TopK(1)
+    assert rules._usual_number(np.array([[1.0, 1, 0, 0], [1, 1, 0, 0], [1, 0, 0, 0]]), NO_FLIPS) == TopK(2)
+
+
 def test_an_open_choice_is_said_with_the_rules_that_it_could_be():
     ranked = [(CumulativeMass(), 0.6), (TopK(2), 0.3), (Threshold(0.2), 0.099), (TopK(9), 0.001)]
     with pytest.warns(
         LabelWarning, match=r"only 60%.*the 2 best \(30%\); whatever passes a bar of 20 % of the weight \(10%\)\."
     ):
         rules._warn_if_open(ranked)
+    many = [(CumulativeMass(), 0.3), *((TopK(k), 0.1) for k in (2, 3, 4, 5))]
+    with pytest.warns(LabelWarning, match=r"be the 2 best \(10%\); the 3 best \(10%\); the 4 best \(10%\)\. Degrees"):
+        rules._warn_if_open(many)  # three of them
+    with pytest.warns(LabelWarning, match=r"only 94%.* be the 2 best \(0%\); the 3 best \(0%\)\."):
+        rules._warn_if_open([(CumulativeMass(), 0.94), (TopK(2), 0.004), (TopK(3), 0.004), (TopK(4), 0.001)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rules._warn_if_open([(CumulativeMass(), 0.95), (TopK(2), 0.05)])

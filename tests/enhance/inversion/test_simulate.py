@@ -110,6 +110,27 @@ def test_scores_of_labels_have_the_products_of_truncated_normals():
     np.testing.assert_allclose(found / np.outer(size, size), expected / np.outer(size, size), atol=0.06)
 
 
+def test_products_are_of_the_averages_over_both_halves_of_a_chain_without_its_start(monkeypatch):
+    """So that the noise of averages, which is each half's own, has no part in them; a common shift says nothing."""
+    fit, mean, L = two_labels(5)
+    _, H = simulate._whitening(fit.parameters.covariance)
+    rng = np.random.default_rng(0)
+    draws, at = rng.normal(size=(simulate.N_SWEEPS, 1, 5)), iter(range(simulate.N_SWEEPS))
+
+    def sweep(rows, *_):
+        rows.Z = mean.T + H @ draws[next(at)] + 7.0
+
+    monkeypatch.setattr(simulate.Rows, "sweep", sweep)
+    found = simulate._score_products(fit, mean, L, rng)
+    assert next(at, None) is None
+    start = simulate.N_SWEEPS // 5
+    e = draws[start:, 0]
+    pulls = [(np.linalg.pinv(H).T @ x[None]) * mean.T for x in e]
+    scores = np.concatenate([e[:, None], (e[:, None] ** 2 - 1) / math.sqrt(2), pulls], axis=1)
+    first, second = (half.mean(axis=0) for half in np.split(scores, 2))
+    np.testing.assert_allclose(found, (first @ second.T + second @ first.T) / 2)
+
+
 def test_information_is_that_of_a_probit_where_one_of_two_is_marked():
     (fit, mean, L), rng = two_labels(), np.random.default_rng(1)
     found = simulate.learn_information(fit, mean, L, rng)
@@ -264,7 +285,8 @@ def test_the_deviation_of_the_spread_knows_of_shape_and_means(monkeypatch):
     assert found.deviation == pytest.approx(expected, rel=1e-5)
     certain = replace(fit, spread=Spread(fit.spread.mean, 5.0 * expected))
     assert simulate.free_spread(certain, mean, np.ones((n, q))).deviation == 5.0 * expected  # never better known
-    monkeypatch.setattr(simulate, "_score_products", lambda *_: -np.eye(s))  # chance alone
+    # No direction tells less than nothing: as far as one of them does, chance reaches in all.
+    monkeypatch.setattr(simulate, "_score_products", lambda *_: np.diag([-1.0] + [0.5] * (s - 1)))
     silent = simulate.free_spread(fit, mean, np.ones((n, q)))
     none = math.sqrt(slope @ np.linalg.solve(prior + 0.5 * np.eye(s), slope))
     assert silent.deviation == pytest.approx(fit.spread.mean * min(none, fit.rule.spread_prior[1]))

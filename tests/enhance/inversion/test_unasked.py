@@ -66,6 +66,29 @@ def test_posterior_is_that_of_all_completions(rule):
     np.testing.assert_allclose(found, expected, atol=0.02)
 
 
+@pytest.mark.parametrize("tail", [np.inf, 4.0])
+def test_completions_far_apart_have_their_shares(tail):
+    """Labels that nearly move as one: nothing is likely that one label at a time could pass through on the way."""
+    C, centre, apart = logistic_normal.centring(3), np.array([0.26, -0.1, -0.16]), np.array([0.31, -0.07, -0.24])
+    l = np.array([NAN, 1.0, 0.0])
+    covariance, rule, rng = (
+        C @ (np.outer(apart, apart) + 1e-3 * np.eye(3)) @ C,
+        CumulativeMass(0.8),
+        np.random.default_rng(1),
+    )
+    draws = rng.standard_normal((400_000, 3)) @ logistic_normal.square_root(covariance).T
+    if tail < np.inf:
+        draws /= np.sqrt(rng.chisquare(tail, (len(draws), 1)) / tail)
+    prior = softmax(centre + draws)
+    rows = Rows(rule, np.repeat(l[None], 200, axis=0), tail=tail)
+    mean, total = np.repeat(centre[:, None], 200, axis=1), 0.0
+    for k in range(84):
+        rows.sweep(mean, logistic_normal.precision(covariance), rng, reflect=k % 2 == 1)
+        total = total + (softmax(rows.Z.T) if k >= 9 else 0.0)
+    expected = prior[agrees(rule, prior, l)].mean(axis=0)
+    np.testing.assert_allclose((total / 75).mean(axis=0), expected, atol=0.02)
+
+
 @pytest.fixture(scope="module")
 def partly():
     """Model rows with a third of the entries unasked, two rows without any label, and a fit to them."""

@@ -69,6 +69,16 @@ def test_a_lattice_is_found_where_there_is_one():
     rng = np.random.default_rng(0)
     assert find_votes(rng.dirichlet(np.ones(5), 10)) is None
     assert find_votes(np.eye(5)) is None  # one vote, or none at all: nothing to tell
+    near = rng.multinomial(40, np.full(5, 0.2), 10) + 0.15 * np.array([1, -1, 1, -1, 0])
+    assert find_votes(near / 40) is None  # hundredths are within a tenth of a vote
+    whole = rng.multinomial(7, np.full(3, 1 / 3), 5) / 7
+    assert whole.min(axis=1).max() < 1
+    assert find_votes(whole) == 7  # of fifteen degrees
+    assert find_votes(whole[:4]) is None
+    assert find_votes(np.vstack([whole[:4], np.eye(3)])) is None  # rows of zeros and a one tell nothing
+    assert find_votes(rng.multinomial(2, np.full(4, 0.25), 30) / 2) == 2
+    assert find_votes(rng.multinomial(40, np.full(5, 0.2), 10) / 40) == 40
+    assert find_votes(rng.multinomial(41, np.full(5, 0.2), 10) / 41) is None
     degrees = np.full_like(D, np.nan)
     degrees[:10] = D[:10]
     short = {"n_sweeps": 20, "n_burn": 10}

@@ -235,7 +235,7 @@ def _graded_rows(phi: Array, gram: np.ndarray, rows: Rows, parameters: Parameter
     features, Z = to_numpy(phi[:, known]), to_numpy(rows.Z[:, known])
     penalised = gram + np.diag(logistic_normal.ridge(len(gram), parameters.theta))
     leverage = np.einsum("ki,ki->i", features, np.linalg.solve(penalised, features))
-    widened = 1.0 / np.sqrt(np.clip(1.0 - leverage, 0.05, 1.0))
+    widened = 1.0 / np.sqrt(np.maximum(1.0 - leverage, 0.05))
     return Graded.of((Z * widened).T, (parameters.coefficients.T @ features * widened).T, parameters.covariance)
 
 

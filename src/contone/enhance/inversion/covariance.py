@@ -136,7 +136,7 @@ class FactorFit:
         """The factors of a centred Sigma (q, q) after some steps of EM."""
         q = len(Sigma)
         # Mean variance along the shift as well: Psi would have to make up for it otherwise.
-        whole = Sigma + np.trace(Sigma) / (q * max(q - 1, 1))
+        whole = Sigma + np.trace(Sigma) / (q * (q - 1))
         found = principal_factors(whole, self.rank) if self.last is None else self.last
         for _ in range(n_steps):
             found = improve_factors(whole, found)

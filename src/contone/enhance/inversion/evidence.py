@@ -221,7 +221,7 @@ def least_change(move: Move, length: float) -> Move:
     length : float
         Its length in posterior deviations.
     """
-    return move * max(1.0 - 1.0 / length, 0.0) if length > 0 else 0.0 * move
+    return move * (1.0 - 1.0 / max(length, 1.0))
 
 
 def _choose_tails(candidates: list[_Scales]) -> tuple[float, float]:

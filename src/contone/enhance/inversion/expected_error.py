@@ -167,8 +167,7 @@ def _with_spread(
 
 def _expected_kl(fit: Fit, model: Parameters, tail: float, sample: ErrorSample, rng: np.random.Generator) -> np.ndarray:
     """E KL(d || d^) (m,) of the sample's rows given their labels, under other parameters."""
-    rows = Rows(fit.rule, sample.L, fit.settings.noise)
-    rows.tail = tail
+    rows = Rows(fit.rule, sample.L, fit.settings.noise, tail=tail)
     mean, precision = replace(fit, parameters=model).mean(sample.X), logistic_normal.precision(model.covariance)
     draws: Any = get_backend(sample.X).draws(rng, sample.X)
     log_answer = np.log(np.maximum(sample.D, 1e-300))

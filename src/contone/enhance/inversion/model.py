@@ -81,26 +81,9 @@ class Fit:
 
     def solution(self, posterior: Posterior, n_relaxed: int, n_graded: int) -> Solution:
         """What a fit and the posterior of its rows say, as every method says it."""
-        size = self.effective_sample_size
-        return Solution(
-            posterior.mean,
-            residual=float(1.0 / np.sqrt(max(size, 1e-12))),
-            n_iter=self.settings.n_sweeps,
-            converged=size >= FEW_DRAWS or len(self.parameters.covariance) == 1,
-            info={
-                "effective_sample_size": size,
-                "split_r_hat": self.split_r_hat,
-                "spread": self.spread.mean,
-                "spread_deviation": self.spread.deviation,
-                "feature_weight": float(self.parameters.theta),
-                "degradation": str(self.rule),
-                "relaxed_rows": n_relaxed,
-                "sample_rows": self.n_rows,
-                "graded_rows": n_graded,
-                "degrees_of_freedom": self.tail,
-                **({"computed_on": "the host, which is quicker for so few rows"} if self.on_host else {}),
-            },
-        )
+        host = {"computed_on": "the host, which is quicker for so few rows"} if self.on_host else {}
+        own = {"feature_weight": float(self.parameters.theta), "relaxed_rows": n_relaxed, **host}
+        return solution_of(self, posterior, n_graded, own)
 
     def mean(self, X: Array) -> Array:
         """Means (q, m) of z for features X (m, d)."""
@@ -180,11 +163,37 @@ class Fit:
         return factors if factors is not None and np.allclose(factors.dense(), Sigma, rtol=1e-9, atol=0.0) else Sigma
 
     def _chain_length(self) -> tuple[int, int]:
-        """Sweeps of a chain whose parameters are known, and how many of them are left out of the averages."""
-        n_sweeps = max(20, self.settings.n_sweeps // 2)
+        """Sweeps of a chain whose parameters are known, and how many of them are left out of the averages.
+
+        Twice as many beside graded rows, where all rows were fitted: too few to be what takes the time.
+        """
+        twice = self.n_graded > 0 and self.n_rows < self.settings.max_rows
+        n_sweeps = max(20, self.settings.n_sweeps // (1 if twice else 2))
         kept, few = n_sweeps - n_sweeps // 4, len(self.parameters.covariance) <= FEW_LABELS
         n_burn = min(n_sweeps // 4, BURN_FEW) if few else n_sweeps // 4
         return n_burn + kept, n_burn
+
+
+def solution_of(fit: Any, posterior: Posterior, n_graded: int, own: dict[str, Any]) -> Solution:
+    """What a `Fit` or `PeopleFit` and the posterior of its rows say, with what only one of the two has to say."""
+    size = fit.effective_sample_size
+    return Solution(
+        posterior.mean,
+        residual=float(1.0 / np.sqrt(max(size, 1e-12))),
+        n_iter=fit.settings.n_sweeps,
+        converged=size >= FEW_DRAWS or fit.n_labels == 1,
+        info={
+            "effective_sample_size": size,
+            "split_r_hat": fit.split_r_hat,
+            "spread": fit.spread.mean,
+            "spread_deviation": fit.spread.deviation,
+            "degradation": str(fit.rule),
+            "sample_rows": fit.n_rows,
+            "graded_rows": n_graded,
+            "degrees_of_freedom": fit.tail,
+            **own,
+        },
+    )
 
 
 def with_tails(normals: np.ndarray, tail: float) -> Array:

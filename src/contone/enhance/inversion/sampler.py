@@ -26,6 +26,9 @@ STARTING_ROWS = 5000
 """About how many rows with levels a start is worked out from."""
 PRIOR_OF_NOISE = (1.0, 9.0), (1.0, 19.0)
 """Beta distributions of the shares of wrong entries among positives and among negatives, where these are estimated."""
+FIRST_LEAPS, LEAPS = 64, 4
+"""How often a row with unasked entries is offered other values of all its labels at once: at most before the first
+sweep, as the completion that it starts from may be the least likely of all, and in every other."""
 MANY_ROWS = 1200
 """Rows from which on single precision is faster; with fewer, calls are what takes the time."""
 
@@ -101,6 +104,7 @@ class Rows:
             held = held if self.grades is None else held | self.grades.known
             free = self.asked | True if self.noise.any() else ~self.asked
             self.proposed = [xp.nonzero(open_ & ~held)[0] for open_ in free]
+            self.leaping, self.leapt = xp.nonzero(xp.any(free, axis=0) & ~held)[0], False
         self.sweeps = choose_sweeps(self.Z, self.rule, self.bound)
         plain = self.grades is None and self.levels is None and self.labels is None and self.rule.region is not None
         self.takes_factors = plain and self.sweeps.takes_factors
@@ -170,24 +174,47 @@ class Rows:
         # The normal distribution holds up to a common shift of the row, which is redrawn first as in `sweep`.
         along, residual = precision.sum(axis=0), self.Z - mean
         residual = residual + (shift / (along.sum() ** 0.5 * root_weights) - (along @ residual) / along.sum())
-        Z, positive = xp.asarray(self.Z, copy=True), xp.asarray(self.positive, copy=True)
+        self.Z, self.positive = xp.asarray(self.Z, copy=True), xp.asarray(self.positive, copy=True)
         for j, rows in enumerate(self.proposed):
             scale = 1.0 / precision[j, j] ** 0.5
             step = scale * noise[j, rows] - (precision[j, :] @ residual[:, rows]) * scale**2
-            proposal = xp.asarray(Z[:, rows], copy=True)
+            proposal = xp.asarray(self.Z[:, rows], copy=True)
             proposal[j, :] += step
-            labels = self._labels(proposal)
-            if chance is None:
-                kept = xp.all((labels == self.given[:, rows]) | ~self.asked[:, rows], axis=0)
-            else:
-                marks, before = (self.given[:, rows], self.asked[:, rows]), positive[:, rows]
-                gain = self.noise.log_likelihood(labels, *marks) - self.noise.log_likelihood(before, *marks)
-                kept = chance[j, rows] < gain
-            step = xp.where(kept, step, xp.zeros_like(step))
-            Z[j, rows] += step
-            residual[j, rows] += step
-            positive[:, rows] = xp.where(kept, labels, positive[:, rows])
-        self.Z, self.positive = Z, positive
+            kept = self._take(proposal, rows, None if chance is None else chance[j, rows])
+            residual[j, rows] += xp.where(kept, step, xp.zeros_like(step))
+        if self.labels is not None and q <= FEW_LABELS:
+            self._leap(mean, precision, rng, root_weights)
+
+    def _leap(self, mean: Array, precision: Array, rng: Any, root_weights: Array | float) -> None:
+        """The same for rows with unasked entries, all labels at once.
+
+        Completions may lie far apart, with nothing likely between them that one label at a time could pass. With e from
+        N(0, Sigma), cos(a) (z - m) + sin(a) e has the distribution of z - m before the labels, for any angle a (Neal
+        1998): a quarter turn, which is a draw that knows nothing of z, and an angle at random take turns. The first
+        sweep has quarter turns alone, until one is kept: a row then starts from its posterior.
+        """
+        xp, (q, n), rows = array_namespace(mean), self.Z.shape, self.leaping
+        covariance = np.linalg.pinv(to_numpy(precision), hermitian=True)
+        root = like(np.linalg.cholesky(covariance + 1e-12 * np.trace(covariance) * np.eye(q)), mean)
+        for k in range(LEAPS if self.leapt else FIRST_LEAPS):
+            angle = 2.0 * math.pi * (rng.random(n) if self.leapt and k % 2 else xp.full_like(mean[0, :], 0.25))
+            residual, drawn = self.Z - mean, root @ rng.standard_normal((q, n)) / root_weights
+            proposal = mean + xp.cos(angle) * (residual - residual.mean(axis=0)) + xp.sin(angle) * drawn
+            kept = self._take(proposal[:, rows], rows, xp.log(rng.random(n))[rows] if self.noise.any() else None)
+            rows = rows if self.leapt else rows[~kept]
+        self.leapt = True
+
+    def _take(self, proposal: Array, rows: Array, chance: Array | None) -> Array:
+        """Which rows (m,) take their proposal (q, m), given the log of a uniform draw where labels may be wrong."""
+        xp, labels = array_namespace(proposal), self._labels(proposal)
+        before, marks = self.positive[:, rows], (self.given[:, rows], self.asked[:, rows])
+        if chance is None:
+            kept = xp.all((labels == marks[0]) | ~marks[1], axis=0)
+        else:
+            kept = chance < self.noise.log_likelihood(labels, *marks) - self.noise.log_likelihood(before, *marks)
+        self.Z[:, rows] = xp.where(kept, proposal, self.Z[:, rows])
+        self.positive[:, rows] = xp.where(kept, labels, before)
+        return kept
 
     def draw_noise(self, rng: np.random.Generator) -> None:
         """Draw the shares of wrong entries given the labels that rows have without error: beta variables."""

@@ -86,14 +86,14 @@ def _score_products(fit: Fit, X: Array, L: np.ndarray, rng: np.random.Generator)
     first, second = _pairs(len(whiten))
     rows = Rows(fit.rule, fit.settings.noise.forget_silent(fit.rule, L), fit.settings.noise)
     draws = get_backend(X).draws(rng, X)
-    half = (N_SWEEPS - N_SWEEPS // 5) // 2
+    n_burn, half = N_SWEEPS // 5, (N_SWEEPS - N_SWEEPS // 5) // 2
     averages = np.zeros((2, len(whiten) + len(first) + len(mean), X.shape[0]))
-    for k in range(N_SWEEPS // 5 + 2 * half):
+    for k in range(n_burn + 2 * half):
         rows.sweep(mean, precision, draws)
-        if k >= N_SWEEPS // 5:
+        if k >= n_burn:
             e = whiten @ (rows.Z - rows.Z.mean(axis=0) - mean)
             scores = np.concatenate([e, shape_scores(e, first, second), (whiten.T @ e) * mean])
-            averages[(k - N_SWEEPS // 5) // half] += scores / half
+            averages[(k - n_burn) // half] += scores / half
     product: np.ndarray = averages[0] @ averages[1].T
     return 0.5 * product + 0.5 * product.T
 

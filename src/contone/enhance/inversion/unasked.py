@@ -52,8 +52,6 @@ def start_rows(rule: IntervalRule, L: Array) -> tuple[Array, Array, Array]:
         for number in {0: (expected,)}.get(step, (expected + step, expected - step)):
             allowed = missing & (number >= 0) & (number <= n_open)
             completed = xp.where(asked, L, xp.astype(place < number[:, None], L.dtype))
-            if rule.at_least_one:
-                allowed = allowed & xp.any(completed > 0, axis=1)
             rows = xp.nonzero(allowed)[0]
             if rows.shape[0] == 0:
                 continue
@@ -136,6 +134,6 @@ def number_of_labels(L: np.ndarray) -> np.ndarray:
     """|L| (n,) of rows with a label, int; for those with unasked entries, in proportion to the asked ones."""
     told = L[~silent_rows(L)]
     asked = (~np.isnan(told)).sum(axis=1)
-    scaled: np.ndarray = np.rint((told > 0).sum(axis=1) * L.shape[1] / np.maximum(asked, 1))
+    scaled: np.ndarray = np.rint((told > 0).sum(axis=1) * L.shape[1] / asked)
     whole: np.ndarray = np.maximum(scaled, 1).astype(int)
     return whole

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.linalg import helmert
-from scipy.special import gammaln
+from scipy.special import gammaln, logit
+from scipy.stats import beta, norm
 from three_labels import COVARIANCE, precision
 
 from contone import Inversion
 from contone.enhance.counting import log_chances
+from contone.enhance.inversion.people import blend
 from contone.enhance.inversion.people.answers import VOTES, Traits
 from contone.enhance.inversion.people.blend import Blend
 from contone.enhance.inversion.people.fit import BLENDED_POINTS
@@ -68,9 +70,9 @@ def test_shares_of_a_dirichlet_distribution_are_answered_as_such():
     X, Y, D, P = made(600, 6, dirichlet)
     method = Inversion(degradation="votes", n_sweeps=120, n_burn=40, n_samples=80, random_state=0)
     answer, best = method.fit_enhance(X, Y), (Y + 2.0 * P) / 8.0
-    blend = method.fit_.blend
-    assert blend.weights[0] < 0.4
-    assert 1.0 <= np.average(blend.concentrations, weights=blend.weights[1:]) <= 4.0
+    found = method.fit_.blend
+    assert found.weights[0] < 0.4
+    assert 1.0 <= np.average(found.concentrations, weights=found.weights[1:]) <= 4.0
 
     def loss(A):
         return float((D * np.log(np.maximum(D, 1e-12) / A)).sum(axis=1).mean())
@@ -96,14 +98,73 @@ def test_there_are_none_among_normal_shares_nor_where_votes_say_nothing_of_it():
     assert Inversion(**short).fit(X, Y).fit_.blend is None
 
 
+def test_another_kind_must_gain_what_a_number_costs(monkeypatch):
+    """Half the log of how many items have several votes: with evidence that all items lack, just above and below it."""
+    monkeypatch.setattr(blend, "CONCENTRATIONS", np.array([2.0]))
+    n, once = 100, 60
+    features = [MatchedShares(np.full((n + once, 3), 1 / 3))]
+    rng = np.random.default_rng(0)
+    counts = np.vstack([rng.multinomial(3, rng.dirichlet(np.full(3, 2 / 3), n)[k]) for k in range(n)]
+                       + [np.eye(3)[k % 3] for k in range(once)])  # fmt: skip
+    alike = log_chances(counts, np.full(3, 2 / 3))
+    for lack, found in ((0.5 * np.log(n) + 0.1, True), (0.5 * np.log(n) - 0.1, False), (-5.0, False)):
+        evidence = alike - lack / n
+        evidence[n:] = alike[n:] - 7.0  # one vote tells nothing of it
+        made = Blend.of(evidence, counts, features)
+        assert (made is not None) == found
+        if found:
+            np.testing.assert_array_equal(made.concentrations, [2.0])
+            assert_allclose(made.weights, [0.0, 1.0], atol=0.3)
+    far = alike + np.where(np.arange(n + once) % 2, -800.0, 800.0)  # every other item is the chain's alone
+    assert_allclose(Blend.of(far, counts, features).weights, [0.5, 0.5], atol=0.02)
+
+
+def test_kinds_are_taken_one_after_the_other_as_long_as_they_gain():
+    """Shares next to one label and even ones, in equal parts: two concentrations, and nothing of the chain."""
+    rng, n = np.random.default_rng(0), 400
+    D = np.concatenate([rng.dirichlet(np.full(3, 0.5 / 3), n), rng.dirichlet(np.full(3, 100.0), n)])
+    counts = np.stack([rng.multinomial(30, d) for d in D])
+    features = [MatchedShares(np.full((2 * n, 3), 1 / 3))]
+    made = Blend.of(np.full(2 * n, -1e4), counts, features)
+    assert made.weights[0] < 0.01
+    low = made.concentrations < 8.0
+    assert made.weights[1:][low].sum() == pytest.approx(0.5, abs=0.05)
+    assert made.concentrations[low].min() <= 1.0
+    assert made.concentrations.max() > 60.0
+
+
 def test_a_row_with_labels_that_were_not_on_offer_is_the_chains():
-    blend = Blend(np.array([0.5, 0.5]), np.array([2.0]))
+    made = Blend(np.array([0.5, 0.5]), np.array([2.0]))
     features = [MatchedShares(np.full((4, 3), 1 / 3))]
     counts = np.array([[3.0, 0.0, 1.0], [3.0, 0.0, np.nan], [np.nan] * 3, [0.0] * 3])
     evidence = log_chances(np.nan_to_num(counts), np.full(3, 2.0 / 3.0)) + np.log([2.0, 1.0, 1.0, 1.0])
-    kinds = blend.kinds(evidence, counts, blend.beliefs(features))
+    kinds = made.kinds(evidence, counts, made.beliefs(features))
     assert_allclose(kinds[0], [2 / 3, 1.0, 0.5, 0.5])
     chain = np.full((3, 4, 3), 0.25)
-    D, centre, width = blend.mixed(chain, evidence, counts, features)
+    D, centre, width = made.mixed(chain, evidence, counts, features)
     assert_allclose(D[0], 0.25 * 2 / 3 + (counts[0] + 2 / 3) / 6 / 3)
     assert_allclose(np.stack([centre[1], width[1]]), 0.25)
+    a = counts[0] + 2 / 3  # of the others the middle and the width of the 90 % interval of their Dirichlet distribution
+    low, high = (logit(beta(a, a.sum() - a).ppf(p)) for p in (0.05, 0.95))
+    assert_allclose(centre[0], 0.25 * 2 / 3 + 0.5 * (low + high) / 3)
+    assert_allclose(width[0], 0.25 * 2 / 3 + (high - low) / (norm.ppf(0.95) - norm.ppf(0.05)) / 3)
+
+
+def test_items_of_other_kinds_are_drawn_again_and_the_chains_stay():
+    kinds, D = np.tile([[0.3], [0.5], [0.2]], 5000), np.full((2, 5000, 3), 7.0)
+    a = np.tile(np.array([[50.0, 1, 1], [1, 1, 50.0]])[:, None], (1, 5000, 1))
+    Blend(np.ones(3), np.ones(2)).redraw(D, kinds, a, np.random.default_rng(0))
+    stays = (D == 7.0).all(axis=2)
+    assert stays.mean() == pytest.approx(0.3, abs=0.02)
+    assert_allclose(D[~stays].sum(axis=1), 1.0)
+    for label, share in ((0, 0.5), (2, 0.2)):
+        of_kind = ~stays & (D[:, :, label] > 0.5)
+        assert of_kind.mean() == pytest.approx(share, abs=0.02)
+        assert D[of_kind][:, label].mean() == pytest.approx(50 / 52, abs=0.01)
+    assert np.corrcoef(stays)[0, 1] == pytest.approx(0.0, abs=0.05)  # every draw by itself
+
+
+def test_votes_are_counted_item_by_item():
+    values = np.array([[1.0, 0, 0], [0, 2, 0], [0, 0, 1], [1, np.nan, 0]])
+    found = blend.votes_of(sort_responses(VOTES, values, 4, np.array([0, 0, 2, 3])))
+    assert_allclose(found, [[1, 2, 0], [0, 0, 0], [0, 0, 1], [1, np.nan, 0]])

@@ -55,7 +55,7 @@ def log_joint(chain, **changed):
     mean, prior, basis = chain.mean_at(chain.spread, chain.tau), chain.prior, chain.basis
     E = np.sqrt(chain.weight)[:, None] * (chain.Z - mean) @ basis
     b, a = chain.offsets()[1:] @ basis, np.log(chain.traits.sharpness[1:])
-    away = np.concatenate([chain.intercept, chain.coefficients - 1 / len(chain.coefficients)])
+    away = np.concatenate([chain.intercept, chain.coefficients - 1 / max(len(chain.coefficients), 1)])
     return (
         chain.likelihood(chain.Z)
         + stats.multivariate_normal(np.zeros(2), chain.spread**2 * chain.shape).logpdf(E).sum()
@@ -68,10 +68,13 @@ def log_joint(chain, **changed):
     )
 
 
-def test_coefficients_are_drawn_from_their_normal_distribution(chain):
+@pytest.mark.parametrize("n_features", [0, 1, 2])
+def test_coefficients_are_drawn_from_their_normal_distribution(chain, n_features):
     """A draw is less likely than the most likely one by half the squares of its standard normal numbers."""
     found = []
+    chain.features, chain.coefficients = chain.features[:n_features], chain.coefficients[:n_features]
     for normals in ([0.0] * 4, [1.0, 0.0, 0.0, 0.0], [0.3, -1.0, 2.0, 0.5]):
+        normals = normals[: 2 + n_features]
         chain.rng = Told(normals)
         chain.draw_coefficients()
         np.testing.assert_allclose(chain.mean, chain.mean_at(chain.spread, chain.tau))
@@ -214,6 +217,67 @@ def test_the_share_along_the_order_has_the_chance_of_the_shapes(chain):
         assert np.trace(chain.belief(axis)) == pytest.approx(2.0)
     away = chain.basis.T @ [-1.0, 0.0, 1.0]
     np.testing.assert_allclose(chain.belief(1.0) @ away, 2.0 * away)
+
+
+def test_shapes_are_drawn_from_what_they_scale(chain, monkeypatch):
+    """R from the residuals with the weights of items, in units of s^2; V from the offsets, in units of tau^2."""
+    seen = []
+    monkeypatch.setattr(module, "draw_shape_of", lambda S, n, R, worth, rng, B: seen.append((S, n, R, worth, B)) or R)
+    E, b = (chain.Z - chain.mean) @ chain.basis, chain.offsets()[1:] @ chain.basis
+    scatter = sum(w * np.outer(e, e) for w, e in zip(chain.weight, E, strict=True))
+    expected = (
+        (scatter / chain.spread**2, N, chain.shape),
+        (b.T @ b / chain.tau**2, W, chain.offset_shape),
+    )
+    chain.draw_shape()
+    chain.draw_tau()
+    for (S, n, R, worth, B), (squares, rows, now) in zip(seen, expected, strict=True):
+        np.testing.assert_allclose(S, squares)
+        assert (n, worth) == (rows, chain.prior.shape)
+        np.testing.assert_array_equal(R, now)
+        np.testing.assert_array_equal(B, chain.believed)
+
+
+@pytest.mark.parametrize(
+    ("votes", "n_persons", "steps"),
+    [
+        (1, 0, "items tails shape spread"),  # one vote has told its features all it knows of the mean
+        (3, 0, "items tails shape spread coefficients together"),
+        (1, W, "items tails shape spread coefficients together persons tau kappa level"),
+    ],
+)
+def test_a_sweep_takes_every_step_that_answers_call_for(monkeypatch, votes, n_persons, steps):
+    rng, taken = np.random.default_rng(0), []
+    item, person = np.arange(N), np.arange(N) % W + 1
+    responses = sort_responses(
+        VOTES, votes * np.eye(3)[rng.integers(3, size=N)], N, item, person if n_persons else None
+    )
+    made = Chain(responses, [Feature(rng.normal(size=(N, 3)))], Prior(), rng, n_persons=n_persons)
+    for name in ("items", "tails", "shape", "spread", "coefficients", "persons", "tau", "kappa", "level"):
+        monkeypatch.setattr(made, f"draw_{name}", lambda name=name: taken.append(name))
+    monkeypatch.setattr(made.together, "step", lambda: taken.append("together"))
+    made.sweep()
+    assert " ".join(taken) == steps
+    taken.clear()
+    made.free[0] = False  # a level that is known, or that nobody in particular sees, is no longer free
+    made.sweep()
+    assert "level" not in taken
+    made.free[0], made.by_person = True, made.by_person._replace(first=made.by_person.first + 1)
+    made.sweep()
+    assert "level" not in taken
+
+
+def test_a_spread_that_votes_leave_open_stays_where_persons_are_known():
+    rng = np.random.default_rng(0)
+    responses = sort_responses(VOTES, np.eye(3)[rng.integers(3, size=N)], N, np.arange(N), np.arange(N) % W + 1)
+    made = Chain(responses, [], Prior(), rng, n_persons=W)
+    before = made.shape
+    made.draw_spread()
+    assert made.spread == Prior().spread.median
+    assert not np.array_equal(made.shape, before)
+    made.rng = Told()
+    made.draw_tails()
+    assert made.tail == len(made.prior.tails) - 1  # nearly normal, as what features are matched to
 
 
 def test_precision_and_squares_are_those_of_the_covariance(chain):

@@ -212,6 +212,24 @@ def test_few_persons_are_all_people_each_as_often_as_they_answered():
     assert sorted(found.offset[:, 0].tolist()) == [1.0] * 48 + [5.0] * 16
 
 
+def test_sharpness_and_stretch_have_deviations_of_their_own(monkeypatch):
+    """Each given the logs of everybody but nobody in particular."""
+    chain = make_chain(np.array([[2.0, 0], [0, 1], [1, 1]]), 2, 2, person=np.array([1, 2, 1]))
+    chain.log_stretch = np.array([9.0, 0.3, -0.2])
+    chain.traits = chain.traits._replace(sharpness=np.exp([9.0, 0.5, 0.1]))
+    monkeypatch.setattr(chain, "_scale", lambda *_: None)
+    seen = []
+    monkeypatch.setattr(chain, "draw_deviation", lambda now, x, prior: seen.append((now, x, prior)) or now + 1)
+    before = chain.kappa, chain.gamma
+    chain.draw_kappa()
+    assert (chain.kappa, chain.gamma) == (before[0] + 1, before[1] + 1)
+    for (now, x, prior), value, expected, of in zip(
+        seen, before, ([0.5, 0.1], [0.3, -0.2]), (chain.prior.sharpness, chain.prior.stretch), strict=True
+    ):
+        assert (now, prior) == (value, of)
+        np.testing.assert_allclose(x, expected)
+
+
 def test_marks_have_no_stretch():
     """With a single cut point there is nothing between cut points that could be stretched."""
     chain = make_chain(np.array([[1.0, 0], [0, 1], [1, 1]]), 2, 1, person=np.array([1, 2, 1]))

@@ -1,8 +1,13 @@
 """What more votes are expected to bring: against Dirichlet distributions, where it is known in closed form."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
+from scipy.stats import multinomial
 
+from contone.enhance.inversion.people import next_answers as module
 from contone.enhance.inversion.people.next_answers import (
     NextAnswer,
     Person,
@@ -37,13 +42,25 @@ def test_expected_losses_of_a_dirichlet_distribution(dirichlet):
     assert (np.diff(expected, axis=0) < 0).all()
 
 
-def test_drawn_ways_to_vote_agree_with_all_of_them(dirichlet, monkeypatch):
-    alpha, _ = dirichlet
-    rng = np.random.default_rng(1)
-    D = np.stack([rng.dirichlet(alpha[0], size=400) for _ in range(400)], axis=1)
-    summed = expected_losses(D, (3,)).mean()
-    monkeypatch.setattr("contone.enhance.inversion.people.next_answers.MOST_WAYS", 0)
-    assert expected_losses(D, (3,)).mean() == pytest.approx(summed, rel=0.01)
+@pytest.mark.parametrize("k", [1, 2])
+def test_votes_that_are_drawn_are_weighed_by_all_draws_but_their_own(k, monkeypatch):
+    """The mean of -sum d_s log m_c over draws s and the ways c to vote, m_c without d_s; by enumeration."""
+    few, n = np.random.default_rng(1).dirichlet([1.0, 0.7, 0.4], size=4), 3000
+    ways = [np.array(c) for c in itertools.product(range(k + 1), repeat=3) if sum(c) == k]
+    expected = 0.0
+    for s, d in enumerate(few):
+        others = np.delete(few, s, axis=0)
+        for c in ways:
+            weight = (others**c).prod(axis=1)
+            expected -= multinomial(k, d).pmf(c) * d @ np.log(weight @ others / weight.sum()) / len(few)
+    monkeypatch.setattr(module, "MOST_WAYS", 0)
+    found = expected_losses(np.repeat(few[:, None], n, axis=1), (k,))
+    assert found.mean() == pytest.approx(expected, abs=5 * found.std() / math.sqrt(n))
+    assert found.std() < 0.5
+    # Of two draws each other one is all that is left, however many votes there were.
+    pair = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
+    many = expected_losses(np.repeat(pair[:, None], 5, axis=1), (5000,))
+    np.testing.assert_allclose(many, -pair[0] @ np.log(pair[1]))
 
 
 def test_somebody_like_all_tells_what_anybody_tells_and_who_does_not_look_tells_nothing(dirichlet):
@@ -58,6 +75,17 @@ def test_somebody_like_all_tells_what_anybody_tells_and_who_does_not_look_tells_
     np.testing.assert_allclose(alike, losses[0] - losses[1], atol=1e-9)
     np.testing.assert_allclose(blind, 0.0, atol=1e-12)
     assert (sharp[1:] > alike[1:]).all()
+
+
+@pytest.mark.parametrize("far", [0.0, 2000.0])
+def test_a_persons_vote_tells_as_much_as_its_chances_do(far):
+    """H(m) - sum_j p_j H(m_j), draw by draw, with chances softmax(a log d + b); labels of any size."""
+    D, b = np.random.default_rng(0).dirichlet([1.0, 0.7, 0.4], size=(6, 2)), np.array([0.5, -1.0, 0.2])
+    (found,) = gains_of_persons(D, [Person("x", 1.7, b + far)])
+    for item, d in enumerate(D.swapaxes(0, 1)):
+        p = np.array([np.exp(b) * row**1.7 / (np.exp(b) * row**1.7).sum() for row in d])
+        after = sum(p[:, j].mean() * entropy(p[:, j] @ d / p[:, j].sum()) for j in range(3))
+        assert found[item] == pytest.approx(entropy(d.mean(axis=0)) - after)
 
 
 def test_answers_go_where_most_is_open_and_to_who_tells_most(dirichlet):
@@ -82,9 +110,10 @@ def test_counting_needs_many_votes(dirichlet):
     assert losses[2] == pytest.approx(entropy(D).mean(), abs=0.03)
 
 
-def test_counting_has_the_pseudo_votes_of_the_items():
+@pytest.mark.parametrize("a", [[2.0, 1.0, 0.5], [0.3, 0.2, 0.1]])
+def test_counting_has_the_pseudo_votes_of_the_items(a):
     """Of Dirichlet degrees, one vote for j leaves the mean (a + e_j) / (a_0 + 1), and its entropy is the loss."""
-    a = np.array([2.0, 1.0, 0.5])
+    a = np.array(a)
     D = np.random.default_rng(0).dirichlet(a, size=(20, 4000))
     after = (a + np.eye(3)) / (a.sum() + 1)
     prior = a / a.sum()

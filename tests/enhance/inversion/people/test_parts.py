@@ -79,6 +79,8 @@ def test_a_spread_is_believed_half_way_to_what_features_tell():
     told = np.square(centred - centred.mean(axis=0)).sum() / 5000 / 3  # per coordinate, of which there are three
     assert found.median**2 == pytest.approx((1.3**2 + told) / 2)
     assert fits._believed_spread(usual, []) is usual
+    pair = np.array([[1.0, -1.0], [-1.0, 1.0]])  # of two labels there is one coordinate, root 2 either way
+    assert fits._believed_spread(usual, [MatchedShares(softmax(pair))]).median ** 2 == pytest.approx((1.3**2 + 2.0) / 2)
 
 
 def test_known_degrees_are_log_weights_with_sum_zero():
@@ -126,6 +128,8 @@ def test_a_chain_starts_from_its_prior_and_from_what_is_known():
     np.testing.assert_array_equal(made.free, [True, False, True])
     np.testing.assert_allclose(made.Z[1], known[1])
     np.testing.assert_allclose(made.Z[0], feature.at(made.spread)[0])  # two coefficients of one half
+    alone = Chain(responses_with(np.ones((3, 3))), [feature], Prior(), np.random.default_rng(0))
+    np.testing.assert_array_equal(alone.coefficients, 1.0)
     np.testing.assert_allclose(made.usual, made.mean.mean(axis=0))
     np.testing.assert_allclose(made.basis.T @ made.basis, np.eye(2), atol=1e-12)
     np.testing.assert_allclose(made.basis.sum(axis=0), 0.0, atol=1e-12)
@@ -198,6 +202,9 @@ def test_first_cut_points_fit_how_often_each_level_was_given():
     gaps = levels_chain._first_gaps(levels, 2)
     above = np.array([30.5 + 20.5, 20.5]) / 101.5  # with half a count of each level
     np.testing.assert_allclose(gaps, [-1.4 * (logit(above[1]) - logit(above[0]))])
+    even = np.repeat([0.0, 1, 2], [5000, 200, 4800])[:, None]  # a level that is hardly given takes little room
+    (gap,) = levels_chain._first_gaps(even, 2)
+    assert gap == pytest.approx(1.4 * (logit(5001 / 10001.5) - logit(4800.5 / 10001.5)))
     assert (levels_chain._first_gaps(np.zeros((3, 1)), 4) >= 1e-2).all()
 
 
@@ -326,7 +333,9 @@ def test_a_fit_says_how_it_ended():
     assert found.n_iter == 50
     told = {"spread": 1.0, "spread_deviation": 0.2, "annotator_deviation": 0.4, "graded_rows": 2, "sample_rows": 10}
     assert told.items() <= found.info.items()
-    assert not replace(fit, effective_sample_size=9.9).solution(posterior, 0, 0).converged
+    few = [replace(fit, effective_sample_size=size).solution(posterior, 0, 0) for size in (10.0, 9.9, 0.25, 0.0)]
+    assert [said.converged for said in few] == [True, False, False, False]
+    np.testing.assert_allclose([said.residual for said in few[2:]], [2.0, 1e6])
     assert fit.believed_spread == fit.spread
     assert fit.n_labels == 3
 
@@ -398,6 +407,10 @@ def test_a_report_counts_answers_items_and_what_was_chosen():
     assert (counted.n_items, counted.n_answers, counted.n_several) == (2, 3, 1)
     assert counted.yes_weight == pytest.approx((0.5 + 0.2 + 0.7) / 3)
     assert "1 of which have several" in str(counted)
+    one = AnswersReport.of(bare_fit(Votes(), VOTES), np.eye(3)[:1], posterior[:1], None)
+    assert (one.n_items, one.n_several, one.yes_weight) == (1, 0, 0.5)
+    assert "one each" in str(one)
+    assert AnswersReport.of(bare_fit(Votes(), VOTES), np.zeros((1, 3)), posterior[:1], None).yes_weight == 0.0
 
 
 # ---------------------------------------------------------------------------------------------------- next answers
@@ -428,6 +441,12 @@ def test_answers_are_shared_out_by_gain_and_nobody_is_asked_too_often():
             assert a.gain == pytest.approx(gains[int(a.person), a.item])
     anybody = next_answers.next_answers(D, 20)
     losses = next_answers.expected_losses(D, range(4))
+    assert len(next_answers.next_answers(D, 30)) == 8 * next_answers.AHEAD  # no further ahead
+    (best,) = next_answers.next_answers(D, 1)
+    assert best == anybody[0]
+    busy = next_answers.next_answers(D, 8, persons)  # the sharpest, as often as may be
+    assert sum(a.person == "3" for a in busy) == math.ceil(next_answers.LOAD * 8 / 4)
+    assert not [a for a in next_answers.next_answers(D, 1, persons * 9) if not a.person]
     for item in range(8):  # further votes about one item bring less and less
         of_item = [a.gain for a in anybody if a.item == item]
         np.testing.assert_allclose(of_item, np.minimum.accumulate(-np.diff(losses[:, item]))[: len(of_item)])
@@ -460,6 +479,7 @@ def test_closeness_has_the_kernel_as_its_inner_product_and_variances_that_sum_to
         assert len(found.landmarks) == regression.N_LANDMARKS
     alone = regression.Closeness.of(U[:1], rng)
     assert alone.sharpness == 1.0
+    assert regression.Closeness.of(U[:2], rng).sharpness == pytest.approx(1 / squares[0, 1])
 
 
 @pytest.mark.parametrize("kind", [VOTES, LEVELS])
@@ -533,6 +553,8 @@ def test_own_answers_do_not_tell_the_feature_of_an_item(kind, monkeypatch):
     assert (np.abs(after - before).max(axis=1) > 1e-4).mean() > 0.7
     fitted, shares = regression.fit_regression(X, counts, np.arange(50), 5, np.random.default_rng(1), kind)
     assert np.abs(fitted(X) - shares).mean() < 0.1  # the same models, of all items
+    Z = rng.normal(size=(5, 3))
+    np.testing.assert_allclose(regression._chances(Z, kind), softmax(Z) if kind == VOTES else expit(Z))
     mixed = regression._mixed([counts, other], held)
     np.testing.assert_allclose(mixed, 0.5 * counts + 0.3 * other + 0.2 / 3)
 
@@ -593,3 +615,41 @@ def test_where_a_chain_has_passed_is_its_mean_and_covariance():
     np.testing.assert_allclose(mean, [made.basis @ [0.3, -0.1], [1.0, 1.0, 1.0]])
     np.testing.assert_allclose(covariance, 0.25 * made.basis @ made.shape @ made.basis.T)
     assert (spread, tau, tail) == (0.5, 0.0, made.prior.tails[made.tail])
+
+
+@pytest.mark.parametrize("n_kept", [10, 80])
+def test_a_run_says_where_the_chain_has_passed_after_its_burn_in(monkeypatch, n_kept):
+    """Of a chain whose sweep k sets everything by k; of many sweeps some draws are kept, the last among them."""
+    made = Chain(responses_with(2 * np.ones((6, 3))), [MatchedShares(np.full((6, 3), 1 / 3))], Prior(),
+                 np.random.default_rng(0))  # fmt: skip
+    adapting = []
+
+    def sweep(chain):
+        k = len(adapting)
+        adapting.append(chain.adapting)
+        chain.spread, chain.intercept = 1 + 0.1 * k, np.array([0.01 * k, 0.0])
+        chain.coefficients, chain.tail = np.array([1 + 0.02 * k]), k % 6
+
+    monkeypatch.setattr(Chain, "sweep", sweep)
+    settings = Settings(n_sweeps=n_kept + 4, n_burn=4, n_samples=5)
+    model, draws, samples = fits._run(made, (), Votes(), settings)
+    assert adapting == [True] * 4 + [False] * n_kept
+    kept = np.arange(4, n_kept + 4)
+    spreads = 1 + 0.1 * kept
+    assert model.spread == pytest.approx((spreads.mean(), spreads.std()))
+    looked_at = (
+        spreads if n_kept <= fits.N_DRAWS else spreads[np.linspace(80, 0, 32, endpoint=False).round().astype(int) - 1]
+    )
+    np.testing.assert_allclose([draw.width for draw in draws], np.sort(looked_at))
+    np.testing.assert_allclose([draw.width for draw in model.draws], np.sort(looked_at)[::2])
+    assert draws[-1].width == pytest.approx(spreads[-1])
+    mean = np.vstack([made.basis @ [0.01 * kept.mean(), 0.0], np.full(3, 1 + 0.02 * kept.mean())])
+    np.testing.assert_allclose(model.parameters.coefficients, mean)
+    assert model.parameters.theta == pytest.approx(np.square(mean[1]).sum())
+    expected = np.mean([s**2 for s in spreads]) * made.basis @ made.shape @ made.basis.T
+    np.testing.assert_allclose(model.parameters.covariance, expected)
+    assert model.tail == np.median(made.prior.tails[kept % 6])
+    assert (model.n_rows, model.n_graded, model.persons, model.annotator_deviation) == (6, 0, None, 0.0)
+    assert samples.shape == (5, 6, 3)
+    np.testing.assert_allclose(samples[0], softmax(made.Z))
+    assert model.error == pytest.approx((0.0, 0.0, 0.0))

@@ -35,7 +35,7 @@ def match(log_share: Array, s: float, mu: Array) -> None:
         a = xp.exp(here)
         others = xp.clip(xp.sum(a, axis=1, keepdims=True) - a, min=1e-300)
         squares = xp.clip(xp.sum(a**2, axis=1, keepdims=True) - a**2, min=0.0)
-        v = xp.log1p(xp.clip(squares / others**2, max=1.0) * grown)
+        v = xp.log1p(squares / others**2 * grown)
         centre, width = here - xp.log(others) - 0.5 * (s * s - v), xp.sqrt(s * s + v)
         p = sum(w / (1.0 + xp.exp(-centre - width * x)) for x, w in zip(NODES, WEIGHTS, strict=True))
         step = log_share[left] - xp.log(p / xp.sum(p, axis=1, keepdims=True))

@@ -17,6 +17,7 @@ from scipy.special import gammaln
 from contone.backends import like, to_numpy
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.model import solution_of
 from contone.enhance.inversion.people.answers import (
     MARKED,
     SMALLEST,
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
 N_MATCHING = 2
 """Steps after which mean shares, at the points that a row is weighed at, are those that features tell to some 1e-4."""
-FEW_DRAWS = 10.0
-"""Effective sample size of a typical degree under which the run is called short."""
 
 
 class Draw(NamedTuple):
@@ -133,24 +132,7 @@ class PeopleFit:
 
     def solution(self, posterior: Posterior, n_relaxed: int, n_graded: int) -> Solution:
         """What a fit and the posterior of its rows say, as every method says it."""
-        size = self.effective_sample_size
-        return Solution(
-            posterior.mean,
-            residual=float(1.0 / np.sqrt(max(size, 1e-12))),
-            n_iter=self.settings.n_sweeps,
-            converged=size >= FEW_DRAWS,
-            info={
-                "effective_sample_size": size,
-                "split_r_hat": self.split_r_hat,
-                "spread": self.spread.mean,
-                "spread_deviation": self.spread.deviation,
-                "annotator_deviation": self.annotator_deviation,
-                "degradation": str(self.rule),
-                "sample_rows": self.n_rows,
-                "graded_rows": n_graded,
-                "degrees_of_freedom": self.tail,
-            },
-        )
+        return solution_of(self, posterior, n_graded, {"annotator_deviation": self.annotator_deviation})
 
     def prior_mean(self, X: Array) -> Array:
         """What people are expected to answer (m, q) to rows with features X (m, d)."""

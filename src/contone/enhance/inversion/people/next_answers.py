@@ -151,7 +151,7 @@ def _assigned(
     """Each answer by the person who tells most about its item, among those who have not answered and are not busy."""
     items = sorted({item for item, _ in chosen})
     gain_of = dict(zip(items, gains_of_persons(D[:, items], persons).T, strict=True))
-    most, load = max(1, int(np.ceil(LOAD * len(chosen) / len(persons)))), np.zeros(len(persons), dtype=int)
+    most, load = int(np.ceil(LOAD * len(chosen) / len(persons))), np.zeros(len(persons), dtype=int)
     taken = {item: set(answered[item]) for item in items}
     for item, gain in chosen:
         for k in np.argsort(-gain_of[item], kind="stable"):

@@ -170,7 +170,7 @@ def find_mixture(shares: list[Matrix], counts: Matrix, kind: int = VOTES) -> tup
 
     Parts are the shares and, of votes, choosing anything.
     """
-    parts = np.stack([*shares, np.full(counts.shape, 1.0 / counts.shape[1])])
+    parts = np.stack([*shares, np.ones(counts.shape)])
     if kind == VOTES:
         parts = np.where(np.isnan(counts), 0.0, parts)
         parts /= parts.sum(axis=2, keepdims=True)

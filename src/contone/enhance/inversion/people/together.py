@@ -81,7 +81,7 @@ class Together:
                 chain.shape = A @ A.T / chain.spread**2
             chain.Z, chain.mean = self.Z, self.mean
         if chain.adapting:
-            self.length = min(self.length * math.exp(0.2 * (min(math.exp(min(gain, 0.0)), 1.0) - ACCEPTED)), 1.0)
+            self.length = min(self.length * math.exp(0.2 * (math.exp(min(gain, 0.0)) - ACCEPTED)), 1.0)
 
     def _unpacked(self, x: Matrix) -> tuple[Matrix, Matrix, Matrix]:
         """b, beta and A."""
