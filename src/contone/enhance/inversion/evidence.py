@@ -327,7 +327,7 @@ def fit_shape(Y: np.ndarray, weight: np.ndarray, reference: np.ndarray) -> Shape
     m, p = Y.shape
     total = weight.sum()
     mean = weight @ Y / total
-    scatter = (Y.T * weight) @ (Y - mean)
+    scatter = ((Y - mean).T * weight) @ (Y - mean)
     log_reference = np.linalg.slogdet(reference)[1]
     evidence, covariances, shifts, variances = [], [], [], []
     for k in ROWS_OF_SHAPE:
