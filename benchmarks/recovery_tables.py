@@ -37,6 +37,8 @@ COUNTERS = (
     "Logistic regression",
 )
 GRADED = " (ten graded rows)"
+EXPERIMENTS = ("recovery", "networks", "graded", "people")
+"""A store may hold others, with rows of the same names."""
 Scores = dict[str, dict[str, Any]]
 """By row and data set: the means over seeds, how many there are, and the commit."""
 
@@ -46,17 +48,23 @@ Scores = dict[str, dict[str, Any]]
 
 def condensed(store: Path, commit: str) -> dict[str, Scores]:
     """Tables by name: "rows" and "graded", or "people 1" and so on, of all finished cells of a store."""
-    seeds: dict[tuple[str, str, str], list[dict[str, float]]] = {}
-    for path in sorted((store / "results").glob("[!.]*.json")):
-        record = json.loads(path.read_text())
-        cell = record["cell"]
+    records = [json.loads(path.read_text()) for path in sorted((store / "results").glob("[!.]*.json"))]
+    runs = [json.loads(path.read_text()) for path in sorted((store / "runs").glob("[!.]*.json"))]
+    # A cell that experiments share is stored under the name that it has in the first one.
+    cells = [r["cell"] for r in records] + [cell for run in runs for cell in run["cells"]]
+    scored = {r["key"]: r["scores"] for r in records}
+    seeds: dict[tuple[str, str, str], dict[str, dict[str, float]]] = {}
+    for cell in cells:
+        if cell["experiment"] not in EXPERIMENTS or cell["key"] not in scored:
+            continue
         name = f"people {cell['setting']['k']}" if cell["experiment"] == "people" else "rows"
         row = cell["row"]
         if row.endswith(GRADED):
             name, row = "graded", row.removesuffix(GRADED)
-        seeds.setdefault((name, row, cell["dataset"]), []).append(record["scores"])
+        seeds.setdefault((name, row, cell["dataset"]), {})[cell["key"]] = scored[cell["key"]]
     found: dict[str, Scores] = {}
-    for (name, row, dataset), scores in seeds.items():
+    for (name, row, dataset), cells_of in seeds.items():
+        scores = list(cells_of.values())
         kept = ("log_loss", "log_loss_tempered") if name.startswith("people") else ("kl", "total_variation")
         means = {measure: fmean(s[measure] for s in scores) for measure in kept}
         entry = {m: v if math.isfinite(v) else None for m, v in means.items()} | {"seeds": len(scores)}
