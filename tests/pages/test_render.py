@@ -98,10 +98,10 @@ Missing
 
 - KL: a divergence
 
-#### More (2 rows)
+### More (2 rows)
 
 {TABLE}
-##### Deep
+#### Deep
 
 ##### Deepest
 
