@@ -78,6 +78,13 @@ def test_glle_asks_the_neighbours_alone_where_nobody_was_asked(small):
     np.testing.assert_allclose(scores[0], np.where(np.isnan(label[0]), mixed, label[0]), atol=1e-9)
 
 
+def test_glle_answers_rows_at_any_distance(small):
+    X, L, _ = small
+    method = GLLE(standardize=False, sigma=1.0).fit(X, L)
+    near, far = method.predict(1e150 * X[:2]), method.predict(1e156 * X[:2])  # squares beyond the largest number
+    np.testing.assert_allclose(far, near, atol=1e-9)
+
+
 def test_glle_without_smoothing_gives_a_new_row_its_own_labels(small):
     X, L, _ = small
     method = GLLE(lambda_=0.0).fit(X, L)

@@ -303,16 +303,22 @@ def _asked(L: Array) -> Array | None:
     return None if bool(xp.all(asked)) else xp.astype(asked, L.dtype)
 
 
+def _squares(distances: Array, sigma: float) -> Array:
+    """(distance / sigma)^2, finite for rows at any distance."""
+    xp = array_namespace(distances)
+    return xp.clip(distances / sigma, max=0.5 * xp.finfo(distances.dtype).max ** 0.5) ** 2
+
+
 def weighted_scores(distances: Array, indices: Array, scores: Array, sigma: float) -> Array:
     """Means (m, q) of the scores of each row's neighbours, with weights exp(-distance^2 / (2 sigma^2))."""
     # Only ratios of weights count; taking the nearest as 1 keeps far-away rows from underflow.
-    return (softmax(-0.5 * (distances / sigma) ** 2)[:, None, :] @ scores[indices])[:, 0, :]
+    return (softmax(-0.5 * _squares(distances, sigma))[:, None, :] @ scores[indices])[:, 0, :]
 
 
 def labelled_scores(distances: Array, indices: Array, L: Array, scores: Array, sigma: float, lambda_: float) -> Array:
     """P (m, q) of new rows with labels L (m, q), from the scores (n, q) of their neighbours (m, k)."""
     xp = array_namespace(distances)
-    weights = lambda_ * xp.exp(-0.5 * (distances / sigma) ** 2)
+    weights = lambda_ * xp.exp(-0.5 * _squares(distances, sigma))
     asked = _asked(L)
     around, weight = (weights[:, None, :] @ scores[indices])[:, 0, :], xp.sum(weights, axis=1, keepdims=True)
     if asked is None:
