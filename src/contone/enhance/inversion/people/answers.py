@@ -3,12 +3,11 @@
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contone.backends import get_backend
 from contone.typing import Array
+from contone.typing import Matrix as Matrix
 
-Matrix = NDArray[np.float64]
 VOTES, LEVELS, MARKED = 0, 1, 2
 """Kinds of answers; of levels, also whether they are above the lowest, whatever the others are."""
 SMALLEST = 1e-6

@@ -29,9 +29,8 @@ from contone.enhance.inversion.people.matching import MatchedChances, MatchedSha
 from contone.numerics.scaling import PrincipalMap, principal_map
 from contone.numerics.simplex import softmax
 from contone.runtime.machine import for_each, pieces_of, total
-from contone.typing import Array
+from contone.typing import Array, Matrix
 
-Matrix = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 N_FOLDS = 5
 """In which lambda is chosen."""
