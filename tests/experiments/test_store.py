@@ -129,6 +129,17 @@ def test_folders_that_cannot_be_used_are_errors_with_a_sentence(tmp_path, name):
         store.open_run({}, [])
 
 
+def test_runs_are_in_order_also_around_the_end_of_a_second(tmp_path, monkeypatch):
+    store, moments = Store(tmp_path), [10**18 - 2, 10**18 - 1, 10**18, 10**18 + 1]
+    ids = []
+    for moment in moments:
+        monkeypatch.setattr("contone.experiments.store.time.time_ns", lambda moment=moment: moment)
+        ids.append(store.open_run({}, []))
+    assert ids == sorted(ids)
+    assert ids[1].startswith("20010909T014639-999999999-")
+    assert ids[2].startswith("20010909T014640-000000000-")
+
+
 def test_the_latest_plan_wins_place_by_place(tmp_path):
     store = Store(tmp_path)
     store.open_run({"command": "one"}, [planned("old"), planned("kept", row="s")])

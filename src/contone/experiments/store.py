@@ -123,8 +123,9 @@ class Store:
 
     def open_run(self, about: Record, cells: Iterable[Record]) -> str:
         """Record that a run begins, with its cells as plain values; gives the run's id."""
-        # The name sorts by time; the process id keeps two runs of one moment apart.
-        identity = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{time.time_ns() % 10**9:09d}-{os.getpid()}"
+        # The name sorts by time, read once; the process id keeps two runs of one moment apart.
+        seconds, rest = divmod(time.time_ns(), 10**9)
+        identity = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(seconds))}-{rest:09d}-{os.getpid()}"
         record = {"id": identity, "started": time.time(), "finished": None, "state": "open", "cells": list(cells)}
         self._write("runs", identity, about | record)
         return identity
